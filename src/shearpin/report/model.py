@@ -1,0 +1,183 @@
+"""The audit report of one run: what happened, what the guard said about it, and why.
+
+A report is plain, frozen data. `to_json` is its stable form: the key `version` changes when a key
+changes its meaning or goes away; new keys may come at any time. It is bounded, whatever the length
+of the run, and holds no prompt, argument or result beyond what a guard message quotes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from shearpin.core.journal import FaultRecord, Record, TransitionRecord, VerdictRecord
+from shearpin.core.session import Session, Spend
+from shearpin.events import RunOutcome
+from shearpin.findings import Evidence, Severity
+from shearpin.report.remedies import remedy_for
+
+__all__ = ["REPORT_VERSION", "Report", "RunInfo", "build_report"]
+
+REPORT_VERSION: Final = 1
+
+_MOST_RECORDS: Final = 200
+_LONGEST_MESSAGE: Final = 2000
+
+
+class RunInfo(NamedTuple):
+    """What the host knows of a run and the session does not.
+
+    Attributes:
+        run: id of the run.
+        thread: id of the conversation, where there is one.
+        graph: name of the guarded graph.
+        started_at: wall time of the start, ISO 8601 with zone.
+        outcome: how the run ended.
+        reason: machine-readable reason of a stop, e.g. `loop:repeat`.
+        duration_seconds: from the start to the end, or until now.
+        faults: contained failures of the guard outside the session, one sentence each.
+    """
+
+    run: str = ""
+    thread: str | None = None
+    graph: str | None = None
+    started_at: str | None = None
+    outcome: RunOutcome = "completed"
+    reason: str | None = None
+    duration_seconds: float | None = None
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The audit report of one run.
+
+    Attributes:
+        info: identity, outcome and reason.
+        state: of the breaker at the end: `closed`, `reflecting`, `half_open` or `open`.
+        worst: the strongest verdict given.
+        steps: model responses seen.
+        spend: calls and tokens.
+        verdicts: in the order they were given; the oldest are left out first.
+        transitions: of the breaker.
+        faults: what failed inside the guard and was contained; the run went on without it.
+        omitted: how many verdicts, transitions and faults were left out to bound the report.
+
+    Example:
+        >>> report = app.report(config)  # doctest: +SKIP
+        >>> report.outcome, report.reason  # doctest: +SKIP
+        ('stopped', 'loop:repeat')
+    """
+
+    info: RunInfo
+    state: str
+    worst: Severity
+    steps: int
+    spend: Spend
+    verdicts: tuple[VerdictRecord, ...] = ()
+    transitions: tuple[TransitionRecord, ...] = ()
+    faults: tuple[str, ...] = ()
+    omitted: int = 0
+    version: int = field(default=REPORT_VERSION)
+
+    @property
+    def outcome(self) -> RunOutcome:
+        """How the run ended."""
+        return self.info.outcome
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was stopped, e.g. `loop:repeat`; None where it was not."""
+        return self.info.reason
+
+    @property
+    def decisive(self) -> VerdictRecord | None:
+        """The first of the strongest verdicts, which decided the run; None where all was quiet."""
+        strongest = max(
+            (Severity[verdict.severity.upper()] for verdict in self.verdicts), default=None
+        )
+        if strongest is None:
+            return None
+        return next(verdict for verdict in self.verdicts if verdict.severity == strongest.label)
+
+    @property
+    def remedy(self) -> str | None:
+        """What to change if the decisive verdict was wrong; None where all was quiet."""
+        decisive = self.decisive
+        return None if decisive is None else remedy_for(decisive)
+
+    def to_json(self) -> dict[str, object]:
+        """The report as JSON-ready data. See the module for what is stable."""
+        decisive = self.decisive
+        info = self.info
+        evidence: Evidence = {} if decisive is None else decisive.evidence
+        return {
+            "version": self.version,
+            "run": info.run,
+            "thread": info.thread,
+            "graph": info.graph,
+            "started_at": info.started_at,
+            "duration_seconds": info.duration_seconds,
+            "outcome": info.outcome,
+            "reason": info.reason,
+            "state": self.state,
+            "worst": self.worst.label,
+            "steps": self.steps,
+            "finding": None if decisive is None else decisive.finding,
+            "rule": None if decisive is None else decisive.rule,
+            "evidence": evidence,
+            "remedy": self.remedy,
+            "spend": self.spend._asdict(),
+            "verdicts": [_verdict(record) for record in self.verdicts],
+            "transitions": [record._asdict() for record in self.transitions],
+            "faults": list(self.faults),
+            "omitted": self.omitted,
+        }
+
+
+def build_report(session: Session, records: Sequence[Record], *, run: RunInfo) -> Report:
+    """A report from a session and the journal records that were drained from it during the run.
+
+    Args:
+        session: of the run; it is only read.
+        records: all journal records of the run, oldest first.
+        run: what the host knows of the run.
+    """
+    verdicts: list[VerdictRecord] = []
+    transitions: list[TransitionRecord] = []
+    faults = list(run.faults)
+    for record in records:
+        if isinstance(record, VerdictRecord):
+            verdicts.append(record)
+        elif isinstance(record, TransitionRecord):
+            transitions.append(record)
+        else:
+            faults.append(_fault(record))
+    total = len(verdicts) + len(transitions) + len(faults)
+    kept = verdicts[-_MOST_RECORDS:], transitions[-_MOST_RECORDS:], faults[-_MOST_RECORDS:]
+    return Report(
+        info=run,
+        state=session.state,
+        worst=session.worst,
+        steps=session.step,
+        spend=session.spend,
+        verdicts=tuple(_bounded(record) for record in kept[0]),
+        transitions=tuple(kept[1]),
+        faults=tuple(fault[:_LONGEST_MESSAGE] for fault in kept[2]),
+        omitted=total - sum(map(len, kept)),
+    )
+
+
+def _bounded(record: VerdictRecord) -> VerdictRecord:
+    if len(record.message) <= _LONGEST_MESSAGE:
+        return record
+    return record._replace(message=record.message[: _LONGEST_MESSAGE - 3] + "...")
+
+
+def _fault(record: FaultRecord) -> str:
+    return f"step {record.step}, {record.where}: {record.error}"
+
+
+def _verdict(record: VerdictRecord) -> dict[str, object]:
+    return record._asdict()

@@ -1,0 +1,51 @@
+"""What to change where a verdict was wrong: one sentence per family of findings."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from shearpin.core.journal import VerdictRecord
+
+__all__ = ["remedy_for"]
+
+_CONFIGS: Final = {
+    "repeat": "Repeats",
+    "cycle": "Cycles",
+    "unknown_tool": "UnknownTools",
+    "monologue": "Monologues",
+}
+_FALLBACK: Final = (
+    'start with mode="warn", which never refuses a call and never ends a run, '
+    "and send the report of this run to the maintainers."
+)
+
+
+def remedy_for(record: VerdictRecord) -> str:
+    """How to keep this verdict from being given again, if it was wrong.
+
+    Example:
+        >>> from shearpin.core.journal import VerdictRecord
+        >>> record = VerdictRecord(
+        ...     3, 1.0, "nudge", "nudge", "repeat", "repeat", None, "main",
+        ...     {"tool": "job_state", "limit": 3}, "", True)
+        >>> remedy_for(record)
+        "If this was legitimate: declare job_state as ToolFacts(polling=True) if it is meant to be \
+called until its answer changes, or raise Repeats(nudge=...) above 3."
+    """
+    family = record.finding or ""
+    config = _CONFIGS.get(family)
+    if config is None:
+        return f"If this was legitimate: {_FALLBACK}"
+    limit = record.evidence.get("limit")
+    threshold = f"raise {config}({record.severity}=...)"
+    if isinstance(limit, int):
+        threshold += f" above {limit}"
+    tool = record.evidence.get("tool")
+    if family in ("repeat", "cycle") and isinstance(tool, str):
+        return (
+            f"If this was legitimate: declare {tool} as ToolFacts(polling=True) if it is meant to "
+            f"be called until its answer changes, or {threshold}."
+        )
+    if family == "unknown_tool" and isinstance(tool, str):
+        return f"If this was legitimate: give the agent the tool {tool}, or {threshold}."
+    return f"If this was legitimate: {threshold}."
