@@ -1,0 +1,93 @@
+"""Tables and diagrams that are made from the code, so that they cannot disagree with it.
+
+`{settings} shearpin.Repeats`   the fields of a frozen config: default, meaning (from its docstring)
+`{breaker-table}`               the breaker's transition table
+`{breaker-diagram}`             the same table drawn
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import inspect
+import re
+from importlib import import_module
+from typing import TYPE_CHECKING, ClassVar
+
+from breaker_diagram import draw, rows
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+_ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+
+
+def described(config: type) -> dict[str, str]:
+    """What the `Attributes` section of a class's docstring says of each field."""
+    doc = inspect.getdoc(config) or ""
+    section = re.search(r"^Attributes:\n((?:(?: {4}.*)?\n)+)", doc + "\n", re.MULTILINE)
+    if section is None:
+        raise ValueError(f"{config.__name__} has no Attributes section")
+    return {name: " ".join(text.split()) for name, text in _ENTRY.findall(section.group(1))}
+
+
+def settings(config: type) -> list[tuple[str, str, str]]:
+    """Name, default and meaning of each field of a frozen dataclass."""
+    built = config()
+    meaning = described(config)
+    return [
+        (field.name, _shown(getattr(built, field.name)), meaning[field.name])
+        for field in dataclasses.fields(config)
+    ]
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, enum.Enum):
+        return f'"{value.name.lower()}"'
+    if isinstance(value, str):
+        return f'"{value}"'
+    return repr(value)
+
+
+def _table(header: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
+    lines = [header, tuple("---" for _ in header), *body]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+    )
+
+
+class SettingsDirective(SphinxDirective):
+    """The fields of a frozen config as a table."""
+
+    required_arguments: ClassVar[int] = 1
+
+    def run(self) -> list[nodes.Node]:
+        module, _, name = self.arguments[0].rpartition(".")
+        config = getattr(import_module(module), name)
+        body = [(f"`{field}`", f"`{default}`", text) for field, default, text in settings(config)]
+        return self.parse_text_to_nodes(_table(("setting", "default", "meaning"), body))
+
+
+class BreakerTableDirective(SphinxDirective):
+    """The breaker's transition table."""
+
+    def run(self) -> list[nodes.Node]:
+        body = [tuple(f"`{cell}`" for cell in row) for row in rows()]
+        return self.parse_text_to_nodes(_table(("from", "signal", "to"), body))
+
+
+class BreakerDiagramDirective(SphinxDirective):
+    """The breaker's transition table, drawn."""
+
+    def run(self) -> list[nodes.Node]:
+        return [nodes.raw("", draw(), format="html")]
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directives."""
+    app.add_directive("settings", SettingsDirective)
+    app.add_directive("breaker-table", BreakerTableDirective)
+    app.add_directive("breaker-diagram", BreakerDiagramDirective)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
