@@ -1,0 +1,179 @@
+"""The circuit breaker: how patient the guard still is, as a transition table.
+
+CLOSED (watch) -> REFLECTING (the agent has been told, work goes on) -> HALF_OPEN (the last try: the
+repeated call is refused, a few trial rounds are allowed) -> OPEN (the run is ended).
+
+Back to CLOSED only on *evidence of a pivot*: new calls with new results, not one clean step. A relapse
+soon after a recovery skips the first rung. Trial rounds are leases: one that is never settled, because
+the process died in it, runs out and is given back, so a crash cannot jam the breaker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from shearpin.errors import ConfigError
+
+__all__ = ["SIGNALS", "STATES", "TRANSITIONS", "Breaker", "BreakerSettings", "Signal", "State"]
+
+State: TypeAlias = Literal["closed", "reflecting", "half_open", "open"]
+Signal: TypeAlias = Literal["warned", "refused", "exhausted", "pivoted", "turn_started", "continued"]
+
+STATES: tuple[State, ...] = ("closed", "reflecting", "half_open", "open")
+SIGNALS: dict[Signal, str] = {
+    "warned": "a finding at nudge level",
+    "refused": "a finding at block level",
+    "exhausted": "a finding at stop level, or the trial rounds are used up",
+    "pivoted": "new calls with new results",
+    "turn_started": "a genuine user message",
+    "continued": "a person said: go on",
+}
+
+TRANSITIONS: dict[tuple[State, Signal], State] = {
+    ("closed", "warned"): "reflecting",
+    ("closed", "refused"): "half_open",
+    ("closed", "exhausted"): "open",
+    ("reflecting", "refused"): "half_open",
+    ("reflecting", "exhausted"): "open",
+    ("reflecting", "pivoted"): "closed",
+    ("reflecting", "turn_started"): "closed",
+    ("half_open", "exhausted"): "open",
+    ("half_open", "pivoted"): "closed",
+    ("half_open", "turn_started"): "closed",
+    ("open", "continued"): "half_open",
+    ("open", "turn_started"): "closed",
+}
+"""Every transition there is; a pair that is not listed changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerSettings:
+    """How patient the breaker is.
+
+    Attributes:
+        pivot_calls: new calls with new results that make a recovery, in calls (1 or more).
+        trial_rounds: rounds without a new result that HALF_OPEN allows before it opens.
+        relapse_rounds: for so many rounds after a recovery, the same loop skips the first rung.
+        persist_rounds: rounds of further hard evidence after a nudge that end the run, whatever the
+            single counts. *Source*: adds stops on failed public runs and none on successful ones.
+        lease_seconds: a trial round that is not settled by then is given back, in seconds.
+        continues: how many times a run may be continued by a person after it was opened.
+
+    Raises:
+        ConfigError: a number is out of range.
+    """
+
+    pivot_calls: int = 2
+    trial_rounds: int = 3
+    relapse_rounds: int = 10
+    persist_rounds: int = 5
+    lease_seconds: float = 600.0
+    continues: int = 3
+
+    def __post_init__(self) -> None:
+        for name in ("pivot_calls", "trial_rounds", "persist_rounds"):
+            if type(value := getattr(self, name)) is not int or value < 1:
+                raise ConfigError(f"BreakerSettings.{name} must be 1 or more, not {value!r}")
+        for name in ("relapse_rounds", "continues"):
+            if type(value := getattr(self, name)) is not int or value < 0:
+                raise ConfigError(f"BreakerSettings.{name} must be 0 or more, not {value!r}")
+        if self.lease_seconds <= 0:
+            raise ConfigError(
+                f"BreakerSettings.lease_seconds must be above 0 seconds, not {self.lease_seconds!r}"
+            )
+
+
+class Breaker:
+    """The state of one session's breaker. `signal` moves it; the rest keeps the counts."""
+
+    __slots__ = ("_continued", "_leases", "_persisted", "_pivots", "_settings", "_used", "recovered", "state")
+
+    def __init__(self, settings: BreakerSettings) -> None:
+        self._settings = settings
+        self.state: State = "closed"
+        self.recovered: dict[str, int] = {}
+        """Loops that were recovered from, with the round of the recovery (at most eight)."""
+        self._pivots = 0
+        self._persisted = 0
+        self._used = 0
+        self._continued = 0
+        self._leases: dict[str, float] = {}
+
+    def signal(self, signal: Signal) -> bool:
+        """Take a signal; True if the state changed."""
+        if signal == "continued":
+            if self._continued >= self._settings.continues:
+                return False
+            self._continued += 1
+        target = TRANSITIONS.get((self.state, signal))
+        if target is None or target == self.state:
+            return False
+        self.state = target
+        self._pivots = self._used = 0
+        self._leases.clear()
+        if target == "closed":
+            self._persisted = 0
+        if signal == "turn_started":
+            self._continued = 0
+            self.recovered.clear()
+        return True
+
+    def lease(self, call: str, at: float) -> None:
+        """HALF_OPEN: a trial round begins. Leases that ran out are given back first."""
+        if self.state != "half_open":
+            return
+        expired = [name for name, until in self._leases.items() if until <= at]
+        for name in expired:
+            del self._leases[name]
+        if len(self._leases) < self._settings.trial_rounds:
+            self._leases[call] = at + self._settings.lease_seconds
+
+    def settle(self, call: str | None, progressed: bool, evidence: bool) -> Signal | None:
+        """A round is over: what it says about the loop, as the signal to give next, if any."""
+        if call is not None:
+            self._leases.pop(call, None)
+        if self.state == "half_open":
+            if not progressed:
+                self._used += 1
+                if self._used >= self._settings.trial_rounds:
+                    return "exhausted"
+        elif self.state == "reflecting" and evidence:
+            self._persisted += 1
+            if self._persisted >= self._settings.persist_rounds:
+                return "exhausted"
+        return None
+
+    def pivot(self, calls: int) -> bool:
+        """Count new calls with new results; True when they amount to a recovery."""
+        if self.state not in ("reflecting", "half_open"):
+            return False
+        self._pivots += calls
+        return self._pivots >= self._settings.pivot_calls
+
+    def unpivot(self) -> None:
+        """The loop went on: earlier new calls were no pivot."""
+        self._pivots = 0
+
+    def recover(self, key: str, round_: int) -> None:
+        """Remember which loop was left, so that a relapse is recognised."""
+        if len(self.recovered) >= 8:
+            self.recovered.pop(next(iter(self.recovered)))
+        self.recovered[key] = round_
+
+    def relapsed(self, key: str, round_: int) -> bool:
+        """Whether this loop was recovered from within the last `relapse_rounds` rounds."""
+        since = self.recovered.get(key)
+        return since is not None and round_ - since <= self._settings.relapse_rounds
+
+    def dump(self) -> list[object]:
+        """The state as JSON-ready data."""
+        return [self.state, self._pivots, self._persisted, self._used, self._continued,
+                dict(self._leases), dict(self.recovered)]  # fmt: skip
+
+    def load(self, data: object) -> None:
+        """Restore what `dump` gave."""
+        assert isinstance(data, list)
+        (self.state, self._pivots, self._persisted, self._used, self._continued, leases, recovered) = data  # pyright: ignore[reportUnknownVariableType]
+        self._leases = dict(leases)  # pyright: ignore[reportUnknownArgumentType]
+        self.recovered = dict(recovered)  # pyright: ignore[reportUnknownArgumentType]

@@ -1,0 +1,14 @@
+"""The rules. One file each: a frozen config with documented defaults and a private probe."""
+
+from __future__ import annotations
+
+from shearpin.core.detectors.base import Detector, Probe
+from shearpin.core.detectors.cycle import Cycles
+from shearpin.core.detectors.monologue import Monologues
+from shearpin.core.detectors.repeat import Repeats
+from shearpin.core.detectors.unknown_tool import UnknownTools
+
+__all__ = ["DEFAULT_DETECTORS", "Cycles", "Detector", "Monologues", "Probe", "Repeats", "UnknownTools"]
+
+DEFAULT_DETECTORS: tuple[Detector, ...] = (Repeats(), Cycles(), UnknownTools(), Monologues())
+"""What `guard(graph)` watches for without further argument."""

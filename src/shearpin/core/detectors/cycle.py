@@ -1,0 +1,187 @@
+"""cycle: two to six rounds that come again in the same order with the same results."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shearpin.core.canonical import digest_text
+from shearpin.core.detectors.base import Probe, check_ascending, level_of
+from shearpin.core.seen import NodeSeen, RoundSeen, Seen
+from shearpin.errors import ConfigError
+from shearpin.findings import Finding, Severity
+
+__all__ = ["Cycles"]
+
+_STREAMS = 8
+_EVERYBODY = "*"
+_NODES = "#"
+
+
+@dataclass(frozen=True, slots=True)
+class Cycles:
+    """The same sequence of rounds, lap after lap.
+
+    A round is one model response with its calls and results, or its text where it makes no call.
+    Every agent is watched by itself, and all of them together, so that two agents who send each other
+    the same messages are seen as well. Nodes that write the same values in the same order count only
+    if a model was called in every lap: a loop that costs nothing is nobody's business.
+
+    Attributes:
+        nudge: complete laps until the agent is told (2 or more).
+        block: in this lap the calls are refused. None: never.
+        stop: the end of this lap ends the run. None: never.
+        longest: the longest period, in rounds (2 to 6).
+        patient_seconds: laps that take this long without thinking are waiting, in seconds.
+        ceiling: the strongest answer this rule may justify.
+
+    *Source*: ABAB fires on 0.2 % of successful and 1.0 % (older models: 8.5 %) of failed public runs.
+
+    Raises:
+        ConfigError: a threshold is too small or falls, or `longest` is out of range.
+
+    Example:
+        >>> Cycles(longest=4).longest
+        4
+    """
+
+    family: ClassVar[str] = "cycle"
+    watches: ClassVar[tuple[type[Seen], ...]] = (RoundSeen, NodeSeen)
+
+    nudge: int = 3
+    block: int | None = 5
+    stop: int | None = 8
+    longest: int = 6
+    patient_seconds: float = 60.0
+    ceiling: Severity = Severity.STOP
+
+    def __post_init__(self) -> None:
+        check_ascending("Cycles", self.nudge, self.block, self.stop)
+        if not 2 <= self.longest <= 6:
+            raise ConfigError(f"Cycles.longest must be 2 to 6 rounds, not {self.longest!r}")
+        if self.patient_seconds <= 0:
+            raise ConfigError(
+                f"Cycles.patient_seconds must be above 0 seconds, not {self.patient_seconds!r}"
+            )
+
+    def probe(self) -> Probe:
+        return _CycleProbe(self)
+
+
+class _Stream:
+    """The last few symbols of one sequence, and for each period how long it has matched itself."""
+
+    __slots__ = ("entries", "matched")
+
+    def __init__(self, longest: int) -> None:
+        self.entries: list[tuple[str, tuple[str, ...], str, bool, int]] = []
+        self.matched = [0] * (longest + 1)
+
+
+class _CycleProbe:
+    """Constant work: a new symbol is compared with those two to `longest` rounds back."""
+
+    def __init__(self, config: Cycles) -> None:
+        self._config = config
+        self._streams: OrderedDict[str, _Stream] = OrderedDict()
+
+    def observe(self, seen: Seen) -> Finding | None:
+        if isinstance(seen, NodeSeen):
+            if not seen.paid:
+                self._streams.pop(_NODES, None)
+                return None
+            symbol = digest_text(f"{seen.node}\0{seen.delta}")
+            entry = (symbol, (), seen.node, False, int(seen.at))
+            return self._take(_NODES, entry, seen.step, seen.agent, seen.at)
+        assert isinstance(seen, RoundSeen)
+        subject = seen.tools[0] if seen.tools else ""
+        entry = (seen.symbol, seen.calls, subject, seen.waits, int(seen.idle_at))
+        found = self._take(seen.agent, entry, seen.step, seen.agent, seen.idle_at)
+        if seen.agent != "main" or len(self._streams) > 1:
+            shared = (digest_text(f"{seen.agent}\0{seen.symbol}"), *entry[1:])
+            together = self._take(_EVERYBODY, shared, seen.step, seen.agent, seen.idle_at)
+            if found is None or (together is not None and together.level > found.level):
+                return together
+        return found
+
+    def _take(
+        self, name: str, entry: tuple[str, tuple[str, ...], str, bool, int], step: int, agent: str, now: float
+    ) -> Finding | None:
+        stream = self._streams.get(name)
+        if stream is None:
+            if len(self._streams) >= _STREAMS:
+                self._streams.popitem(last=False)
+            stream = self._streams[name] = _Stream(self._config.longest)
+        elif len(self._streams) > 1:
+            self._streams.move_to_end(name)
+        entries, matched = stream.entries, stream.matched
+        symbol = entry[0]
+        size = len(entries)
+        period = 0
+        laps = 0
+        for back in range(1, self._config.longest + 1):
+            if back <= size and entries[-back][0] == symbol:
+                matched[back] += 1
+                if not period and (complete := matched[back] // back + 1) >= 2:
+                    period, laps = back, complete
+            else:
+                matched[back] = 0
+        entries.append(entry)
+        if size >= self._config.longest:
+            del entries[0]
+        if period < 2 or laps < self._config.nudge - 1:
+            return None
+        return self._judge(stream, period, laps, step, agent, now)
+
+    def _judge(
+        self, stream: _Stream, period: int, laps: int, step: int, agent: str, now: float
+    ) -> Finding | None:
+        config = self._config
+        lap = stream.entries[-period:]
+        ceiling = config.ceiling
+        if any(waits for _, _, _, waits, _ in lap):
+            ceiling = min(ceiling, Severity.NUDGE)
+        if len(lap) > 1 and now - lap[0][4] >= config.patient_seconds * (period - 1):
+            ceiling = Severity.NONE
+        level = level_of(laps, config.nudge, config.block, config.stop, ceiling)
+        if level is Severity.NONE:
+            return None
+        reached = {Severity.NUDGE: config.nudge, Severity.BLOCK: config.block, Severity.STOP: config.stop}
+        return Finding(
+            family="cycle",
+            rule="cycle",
+            key="cycle:" + min(symbol for symbol, *_ in lap),
+            level=level,
+            count=laps,
+            limit=reached[level] or config.nudge,
+            onset_step=max(1, step - laps * period + 1),
+            step=step,
+            agent=agent,
+            subject=" -> ".join(dict.fromkeys(tool for _, _, tool, _, _ in lap if tool))[:120] or None,
+            cause="same_sequence",
+            hard=ceiling > Severity.NUDGE,
+            refuses=tuple(dict.fromkeys(call for _, calls, *_ in lap for call in calls)),
+            evidence={"period": period},
+        )
+
+    def forget(self, agent: str | None) -> None:
+        if agent is None:
+            self._streams.clear()
+        else:
+            self._streams.pop(agent, None)
+            self._streams.pop(_EVERYBODY, None)
+
+    def dump(self) -> object:
+        return [
+            [name, stream.matched, [[*entry[:1], list(entry[1]), *entry[2:]] for entry in stream.entries]]
+            for name, stream in self._streams.items()
+        ]
+
+    def load(self, data: object) -> None:
+        self._streams.clear()
+        assert isinstance(data, list)
+        for name, matched, entries in data:  # pyright: ignore[reportUnknownVariableType]
+            stream = self._streams[name] = _Stream(self._config.longest)
+            stream.matched = list(matched)  # pyright: ignore[reportUnknownArgumentType]
+            stream.entries = [(s, tuple(calls), tool, waits, at) for s, calls, tool, waits, at in entries]  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]

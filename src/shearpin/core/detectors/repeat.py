@@ -1,0 +1,186 @@
+"""repeat: the same call with the same result, again and again, and nothing done in between."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shearpin.core.detectors.base import Probe, check_ascending, level_of
+from shearpin.core.seen import Seen, ToolSeen
+from shearpin.errors import ConfigError
+from shearpin.findings import Finding, Severity
+
+__all__ = ["Repeats"]
+
+_CAPACITY = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """Same tool, same arguments, same normalised result, whatever lies between.
+
+    A round counts once, however many copies of the call it holds. A *new, successful, state-changing*
+    call in between starts the count afresh, new reads do not. Patient waiting (at least
+    `patient_seconds` between two calls, not counting the time models think) does not count.
+
+    Attributes:
+        nudge: occurrences until the agent is told (2 or more).
+        block: this occurrence is refused and answered with the earlier result. None: never.
+        stop: this occurrence ends the run. None: never.
+        window: rounds of the agent within which occurrences count, in rounds.
+        patient_seconds: calls this far apart are waiting, not looping, in seconds. Errors count anyway.
+        transient_stop: `stop` for rate limits, outages and network errors, which pass by themselves.
+        ceiling: the strongest answer this rule may justify.
+
+    *Source*: identical (call, result) three times with no novel call in between fires on 0.23 % of
+    successful and 3.2 % of failed public LLM-agent runs; identical calls alone on 28.8 % and 19.6 %.
+
+    Raises:
+        ConfigError: a threshold is too small or falls.
+
+    Example:
+        >>> Repeats(nudge=2, block=None, stop=6).stop
+        6
+    """
+
+    family: ClassVar[str] = "repeat"
+    watches: ClassVar[tuple[type[Seen], ...]] = (ToolSeen,)
+
+    nudge: int = 3
+    block: int | None = 5
+    stop: int | None = 8
+    window: int = 20
+    patient_seconds: float = 60.0
+    transient_stop: int = 16
+    ceiling: Severity = Severity.STOP
+
+    def __post_init__(self) -> None:
+        check_ascending("Repeats", self.nudge, self.block, self.stop)
+        if self.window < 2:
+            raise ConfigError(f"Repeats.window must be at least 2 rounds, not {self.window!r}")
+        if self.patient_seconds <= 0:
+            raise ConfigError(
+                f"Repeats.patient_seconds must be above 0 seconds, not {self.patient_seconds!r}"
+            )
+        if self.transient_stop < 2:
+            raise ConfigError(f"Repeats.transient_stop must be at least 2, not {self.transient_stop!r}")
+
+    def probe(self) -> Probe:
+        return _RepeatProbe(self)
+
+
+class _Pair:
+    """The last result of a call, and in which rounds it came."""
+
+    __slots__ = ("epoch", "idle_at", "onset", "result_key", "rounds")
+
+    def __init__(self, result_key: str, seen: ToolSeen) -> None:
+        self.result_key = result_key
+        self.onset = seen.step
+        self.epoch = seen.epoch
+        self.idle_at = int(seen.idle_at)
+        self.rounds: list[int] = [seen.round]
+
+
+class _RepeatProbe:
+    """Remembers the latest calls of all agents, the least recently made is forgotten first."""
+
+    def __init__(self, config: Repeats) -> None:
+        self._config = config
+        self._keep = max(config.nudge, config.block or 0, config.stop or 0)
+        self._pairs: OrderedDict[tuple[str, str], _Pair] = OrderedDict()
+
+    def observe(self, seen: Seen) -> Finding | None:
+        assert isinstance(seen, ToolSeen)
+        if seen.effect == "wait" or seen.outcome == "unknown_tool":
+            return None
+        key = (seen.agent, seen.call_key)
+        pair = self._pairs.get(key)
+        if pair is None:
+            if len(self._pairs) >= _CAPACITY:
+                self._pairs.popitem(last=False)
+            self._pairs[key] = _Pair(seen.result_key, seen)
+            return None
+        self._pairs.move_to_end(key)
+        return self._again(pair, seen)
+
+    def _again(self, pair: _Pair, seen: ToolSeen) -> Finding | None:
+        if seen.outcome != "blocked" and pair.result_key != seen.result_key:
+            pair.__init__(seen.result_key, seen)
+            return None
+        if pair.epoch != seen.epoch:
+            pair.__init__(pair.result_key, seen)
+            return None
+        patient = seen.idle_at - pair.idle_at >= self._config.patient_seconds
+        pair.idle_at = int(seen.idle_at)
+        if pair.rounds[-1] == seen.round or (patient and seen.outcome in ("ok", "empty")):
+            return None
+        rounds = pair.rounds
+        rounds.append(seen.round)
+        oldest = seen.round - self._config.window
+        while rounds[0] <= oldest or len(rounds) > self._keep:
+            del rounds[0]
+        return self._judge(pair, seen)
+
+    def _judge(self, pair: _Pair, seen: ToolSeen) -> Finding | None:
+        config = self._config
+        count = len(pair.rounds)
+        block, stop, ceiling = config.block, config.stop, config.ceiling
+        if seen.outcome == "transient":
+            block, stop, ceiling = None, config.transient_stop, min(ceiling, Severity.NUDGE)
+        elif seen.facts.polling:
+            ceiling = min(ceiling, Severity.NUDGE)
+        level = level_of(count, config.nudge, block, stop, ceiling)
+        if level is Severity.NONE:
+            return None
+        reached = {Severity.NUDGE: config.nudge, Severity.BLOCK: block, Severity.STOP: stop}[level]
+        return Finding(
+            family="repeat",
+            rule="repeat",
+            key=seen.call_key,
+            level=level,
+            count=count,
+            limit=reached or config.nudge,
+            onset_step=pair.onset,
+            step=seen.step,
+            agent=seen.agent,
+            subject=seen.tool,
+            cause=_cause(seen),
+            hard=ceiling > Severity.NUDGE,
+            refuses=(seen.call_key,),
+        )
+
+    def forget(self, agent: str | None) -> None:
+        if agent is None:
+            self._pairs.clear()
+            return
+        for (owner, _), pair in self._pairs.items():
+            if owner == agent:  # what was summarised away may be asked once more: half is discounted
+                del pair.rounds[: len(pair.rounds) // 2]
+
+    def dump(self) -> object:
+        return [
+            [agent, call, pair.result_key, pair.onset, pair.epoch, pair.idle_at, pair.rounds[0],
+             [later - pair.rounds[0] for later in pair.rounds[1:]]]
+            for (agent, call), pair in self._pairs.items()
+        ]  # fmt: skip
+
+    def load(self, data: object) -> None:
+        self._pairs.clear()
+        assert isinstance(data, list)
+        for agent, call, result, onset, epoch, idle_at, first, later in data:  # pyright: ignore[reportUnknownVariableType]
+            pair = _Pair.__new__(_Pair)
+            pair.result_key, pair.onset, pair.epoch, pair.idle_at = result, onset, epoch, idle_at
+            pair.rounds = [first, *(first + offset for offset in later)]  # pyright: ignore[reportUnknownVariableType]
+            self._pairs[(agent, call)] = pair
+
+
+def _cause(seen: ToolSeen) -> str:
+    if seen.outcome == "transient":
+        return "outage"
+    if seen.outcome in ("error", "bad_args"):
+        return "error_not_understood"
+    if seen.outcome == "empty":
+        return "empty_taken_for_failure"
+    return "answer_not_used"

@@ -1,0 +1,90 @@
+"""The ladder: from findings and the breaker's state to what is to be done.
+
+Each loop (finding key) climbs by itself: told once, then its calls are refused, then the run ends.
+The ladder remembers how far each has climbed, so nothing is said twice.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from shearpin.findings import Finding, Severity
+
+__all__ = ["Ladder"]
+
+_CAPACITY = 12
+
+
+class Ladder:
+    """How far each loop has climbed, and which calls are refused because of it."""
+
+    __slots__ = ("_refused", "_told")
+
+    def __init__(self) -> None:
+        self._told: OrderedDict[str, int] = OrderedDict()
+        self._refused: OrderedDict[str, Finding] = OrderedDict()
+
+    def climb(self, finding: Finding, level: Severity) -> Severity:
+        """The new rung of a loop, or NONE where it has been reached before."""
+        reached = self._told.get(finding.key, 0)
+        if level <= reached:
+            return Severity.NONE
+        self._told[finding.key] = int(level)
+        self._told.move_to_end(finding.key)
+        if len(self._told) > _CAPACITY:
+            self._told.popitem(last=False)
+        return level
+
+    def told(self, finding: Finding) -> bool:
+        """Whether the agent has been told of this loop already."""
+        return finding.key in self._told
+
+    def refuse(self, finding: Finding) -> None:
+        """From now on refuse the calls that make up this loop."""
+        for key in finding.refuses:
+            self._refused[key] = finding
+            self._refused.move_to_end(key)
+        while len(self._refused) > _CAPACITY:
+            self._refused.popitem(last=False)
+
+    def refusal(self, call_key: str, tool: str) -> Finding | None:
+        """The finding because of which this call is not to be run, if any."""
+        if not self._refused:
+            return None
+        return self._refused.get(call_key) or self._refused.get("tool:" + tool)
+
+    def allow(self, call_key: str) -> None:
+        """The call gave a new result after all: it is no longer refused."""
+        self._refused.pop(call_key, None)
+
+    def refuses(self, call_key: str) -> bool:
+        """Whether the call is refused."""
+        return call_key in self._refused
+
+    def clear(self) -> None:
+        """A new turn: nothing has been said yet."""
+        self._told.clear()
+        self._refused.clear()
+
+    def pardon(self, key: str) -> None:
+        """The loop was left: it starts at the first rung, if it comes again at all."""
+        self._told.pop(key, None)
+        for call in [call for call, finding in self._refused.items() if finding.key == key]:
+            del self._refused[call]
+
+    def dump(self) -> list[object]:
+        """The state as JSON-ready data."""
+        return [
+            list(self._told.items()),
+            [[key, f.family, f.rule, f.key, int(f.level), f.count, f.limit, f.onset_step, f.step, f.agent,
+              f.subject, f.cause, f.hard] for key, f in self._refused.items()],
+        ]  # fmt: skip
+
+    def load(self, data: object) -> None:
+        """Restore what `dump` gave."""
+        assert isinstance(data, list)
+        told, refused = data  # pyright: ignore[reportUnknownVariableType]
+        self._told = OrderedDict((key, level) for key, level in told)  # pyright: ignore[reportUnknownVariableType]
+        self._refused = OrderedDict()
+        for key, family, rule, name, level, *rest in refused:  # pyright: ignore[reportUnknownVariableType]
+            self._refused[key] = Finding(family, rule, name, Severity(level), *rest)  # pyright: ignore[reportUnknownArgumentType]

@@ -1,0 +1,167 @@
+"""The guard's own words: short, specific, and about what to do next. English and Chinese.
+
+Arguments and results are quoted shortened and masked; secrets are struck out before anything else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from shearpin.core.canonical import canonical_json
+from shearpin.findings import Finding
+
+__all__ = ["block_text", "halt_text", "nudge_text", "shorten"]
+
+Language = Literal["en", "zh"]
+
+_SECRET = re.compile(
+    r"(?i)\b(?:sk|pk|rk|ghp|gho|xox[abp])[-_][\w-]{8,}|\bAKIA[0-9A-Z]{12,}|\beyJ[\w-]{10,}\.[\w.-]{10,}"
+    r"|(?<=[\"'\s,{])((?:api[_-]?key|token|secret|password|passwd|authorization)[\"']?\s*[:=]\s*[\"']?)[^\"'\s,}]+"
+    r"|\bBearer\s+[\w.~+/-]{8,}"
+)
+_SPACE = re.compile(r"\s+")
+
+
+def shorten(value: object, limit: int = 120) -> str:
+    """One line of at most `limit` characters, secrets struck out."""
+    text = value if isinstance(value, str) else canonical_json(value)
+    text = _SECRET.sub(lambda m: (m.group(1) or "") + "•••", " " + text[: limit * 4])
+    text = _SPACE.sub(" ", text).strip()
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+_WHAT: dict[Language, dict[str, str]] = {
+    "en": {
+        "repeat": "You have called `{tool}` with {args} {count} times and got the same result each time: {result}",
+        "cycle": "You have gone through the same {period} steps {count} times with the same results ({tool}).",
+        "unknown_tool": "You have asked for `{tool}` {count} times; there is no such tool here.",
+        "bad_args": "The arguments of your last {count} calls to `{tool}` could not be read: {result}",
+        "monologue": "Your last {count} messages said the same and called no tool.",
+        "blank": "Your last {count} messages were empty.",
+        "error_streak": "`{tool}` has failed {count} times in the same way with different arguments: {result}",
+        "empty_streak": "`{tool}` has come back empty {count} times in a row with different arguments.",
+        "duplicate_in_message": "You asked for the same call to `{tool}` {count} times in one message; once is enough.",
+        "ping_pong": "You hand over to each other ({count} times so far) and nobody does the work.",
+        "other": "The last {count} steps brought nothing new ({tool}).",
+    },
+    "zh": {
+        "repeat": "你已经用参数 {args} 调用 `{tool}` {count} 次，每次结果都相同：{result}",
+        "cycle": "你已经把同样的 {period} 个步骤重复了 {count} 遍，结果没有变化（{tool}）。",
+        "unknown_tool": "你已经请求 `{tool}` {count} 次，这里没有这个工具。",
+        "bad_args": "你最近 {count} 次调用 `{tool}` 的参数无法解析：{result}",
+        "monologue": "你最近 {count} 条消息内容相同，也没有调用任何工具。",
+        "blank": "你最近 {count} 条消息是空的。",
+        "error_streak": "`{tool}` 用不同参数失败了 {count} 次，错误相同：{result}",
+        "empty_streak": "`{tool}` 用不同参数连续 {count} 次没有返回内容。",
+        "duplicate_in_message": "你在一条消息里对 `{tool}` 发出了 {count} 次相同的调用，一次就够了。",
+        "ping_pong": "你们一直在互相转交（已 {count} 次），没有人真正处理。",
+        "other": "最近 {count} 步没有任何新进展（{tool}）。",
+    },
+}
+
+_ADVICE: dict[Language, dict[str, str]] = {
+    "en": {
+        "answer_not_used": "The answer will not change. Use it, or take a different approach.",
+        "error_not_understood": "Read the error: the same call will fail again. Change the arguments, use another tool, "
+        "or say what is missing.",
+        "empty_taken_for_failure": "An empty answer is an answer: there is nothing there. Look elsewhere or say so.",
+        "outage": "The service is failing by itself. Wait, use another source, or say that it is unavailable.",
+        "same_sequence": "Another lap will end the same way. Say in one sentence what you expected to change, then do "
+        "something different, or answer with what you have.",
+        "unknown_name": "Use one of the tools you were given, by its exact name, or answer without a tool.",
+        "unreadable_arguments": "Send one complete JSON object that fits the tool's schema, or answer without the tool.",
+        "says_the_same": "Act now: call the tool you need, or give your final answer.",
+        "says_nothing": "Call the tool you need, or give your final answer.",
+        "handed_over": "Do the task yourself with what you have, or answer that it cannot be done.",
+    },
+    "zh": {
+        "answer_not_used": "答案不会改变。请使用已有结果，或换一种做法。",
+        "error_not_understood": "请仔细看错误信息：同样的调用还会失败。请修改参数、换一个工具，或说明缺少什么。",
+        "empty_taken_for_failure": "空结果也是结果：那里没有内容。请到别处查找，或如实说明。",
+        "outage": "服务本身出现故障。请等待、换一个来源，或说明暂时不可用。",
+        "same_sequence": "再来一遍也会是同样的结果。请用一句话说明你期望什么变化，然后换一种做法，或用已有信息作答。",
+        "unknown_name": "请使用提供给你的工具的准确名称，或者不用工具直接回答。",
+        "unreadable_arguments": "请发送一个符合该工具格式的完整 JSON 对象，或者不用工具直接回答。",
+        "says_the_same": "请立即行动：调用需要的工具，或给出最终答案。",
+        "says_nothing": "请调用需要的工具，或给出最终答案。",
+        "handed_over": "请用已有信息自己完成任务，或说明无法完成。",
+    },
+}
+_FIRM: dict[Language, str] = {
+    "en": " If you do it again, it will not be run and the run may be ended.",
+    "zh": "如果再次这样做，调用将不会执行，运行可能被终止。",
+}
+_BLOCK: dict[Language, tuple[str, str]] = {
+    "en": ("Not run: this call has come {count} times with the same result.", " The earlier result was: {result}."),
+    "zh": ("未执行：该调用已出现 {count} 次且结果相同。", "之前的结果是：{result}。"),
+}
+_HALT: dict[Language, str] = {
+    "en": "This run was stopped because it went round in circles: {what} What was found up to then stands above.",
+    "zh": "本次运行已停止，因为它在原地打转：{what} 此前得到的内容见上文。",
+}
+_HALT_WHAT: dict[Language, dict[str, str]] = {
+    "en": {
+        "repeat": "`{tool}` was called {count} times with the same arguments and the same result.",
+        "cycle": "the same {period} steps came {count} times with the same results.",
+        "unknown_tool": "tools that do not exist were asked for {count} times.",
+        "bad_args": "`{tool}` was called {count} times with arguments that cannot be read.",
+        "monologue": "the same message came {count} times without any action.",
+        "blank": "{count} messages in a row were empty.",
+        "error_streak": "`{tool}` failed {count} times in the same way.",
+        "other": "the last {count} steps brought nothing new.",
+    },
+    "zh": {
+        "repeat": "`{tool}` 以相同参数被调用 {count} 次，结果相同。",
+        "cycle": "同样的 {period} 个步骤重复了 {count} 遍，结果相同。",
+        "unknown_tool": "不存在的工具被请求了 {count} 次。",
+        "bad_args": "`{tool}` 被调用 {count} 次，参数都无法解析。",
+        "monologue": "同样的消息出现了 {count} 次而没有行动。",
+        "blank": "连续 {count} 条消息是空的。",
+        "error_streak": "`{tool}` 以同样的方式失败了 {count} 次。",
+        "other": "最近 {count} 步没有任何新进展。",
+    },
+}
+
+
+def _kind(finding: Finding, known: Mapping[str, str]) -> str:
+    if finding.cause == "says_nothing":
+        return "blank"
+    return finding.rule if finding.rule in known else (finding.family if finding.family in known else "other")
+
+
+def _fill(template: str, finding: Finding, args: object, text: str) -> str:
+    return template.format(
+        tool=shorten(finding.subject or "-", 80),
+        args=shorten(args, 120),
+        count=finding.count,
+        result=shorten(text, 160) or "(empty)",
+        period=finding.evidence.get("period", ""),
+    )
+
+
+def nudge_text(finding: Finding, args: object, text: str, firm: bool, language: Language) -> str:
+    """What the agent is told: what happened, with numbers, and what to do instead."""
+    what = _fill(_WHAT[language][_kind(finding, _WHAT[language])], finding, args, text)
+    advice = _ADVICE[language].get(finding.cause or "", _ADVICE[language]["same_sequence"])
+    gap = " " if language == "en" else ""
+    return what + gap + advice + (_FIRM[language] if firm else "")
+
+
+def block_text(finding: Finding, text: str | None, language: Language) -> str:
+    """The answer to a call that is not run: why, the earlier result, and what to do instead."""
+    refusal, earlier = _BLOCK[language]
+    if finding.family == "unknown_tool":
+        refusal = _WHAT[language][finding.rule]
+    out = _fill(refusal, finding, "", text or "")
+    if text and finding.family != "unknown_tool":
+        out += _fill(earlier, finding, "", text)
+    advice = _ADVICE[language].get(finding.cause or "", _ADVICE[language]["same_sequence"])
+    return out + (" " if language == "en" else "") + advice
+
+
+def halt_text(finding: Finding, language: Language) -> str:
+    """The last word of a run that was stopped: honest, without internals."""
+    known = _HALT_WHAT[language]
+    return _HALT[language].format(what=_fill(known[_kind(finding, known)], finding, "", ""))

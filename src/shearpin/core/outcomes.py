@@ -1,0 +1,97 @@
+"""Read from a result how a call ended, also where the host gave no status.
+
+*Source*: public runs mostly carry no status; without reading it from the text, one labelled loop in
+five is lost. Only the head and the tail of a text are read, so a long document that mentions errors
+does not become one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, TypeAlias
+
+from shearpin.core.canonical import canonical_json
+from shearpin.events import CallStatus
+
+__all__ = ["Outcome", "outcome_of", "result_text"]
+
+Outcome: TypeAlias = Literal["ok", "empty", "error", "transient", "unknown_tool", "bad_args", "blocked"]
+
+_HEAD = 240
+_UNKNOWN = re.compile(
+    r"^\W*(?:error:?\s*)?(?:unknown (?:tool|function)\b|no such tool\b|未知工具|没有这个工具)"
+    r"|\bis not a valid tool\b|^\W*(?:error:?\s*)?tool\b.{0,80}\b(?:not found|does not exist|is not available|not registered)",
+    re.IGNORECASE,
+)
+_BAD_ARGS = re.compile(
+    r"not valid json|invalid json|failed to parse structured output|^\W*error invoking tool\b"
+    r"|arguments? (?:could not be|cannot be|failed to be) parsed|不是有效的 ?json",
+    re.IGNORECASE,
+)
+_TRANSIENT = re.compile(
+    r"\b(?:429|502|503|504|529)\b|too many requests|rate.?limit|service unavailable|temporarily unavailable|overloaded"
+    r"|connection (?:reset|refused|aborted|timed out|error)|network (?:is )?(?:unreachable|error)|gateway time"
+    r"|try again later|请求过于频繁|稍后再试|服务不可用",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(
+    r"^\W*(?:\w+\s){0,3}?(?:error|exception|traceback|fatal|failed|failure|invalid|unable|cannot|can't|could not|couldn't|"
+    r"denied|rejected|错误|失败|无法)\b"
+    r"|^\W*\w*(?:Error|Exception)\b|\berror(?: executing| in| while|:)|\bno such (?:file|table|column|directory|option|user|container|command)"
+    r"|command not found|permission denied|not recognized|syntax error|access denied|traceback \(most recent"
+    r"|^\W*(?:invalid|illegal|unknown|unrecognized|missing)\b|is not (?:found|defined|allowed|recognized|valid)|does(?: not|n't) exist"
+    r"|^\W*(?:错误|失败|无法|不存在|未找到该)",
+    re.IGNORECASE,
+)
+_EXIT = re.compile(r"(?:exit(?: |_)?code|exit status|return(?:_| )?code|rc)\W{1,4}(-?\d+)", re.IGNORECASE)
+_EMPTY = re.compile(
+    r"""^[\W_]*(?:
+        null|none|nil|nan|undefined|empty(?:\ (?:list|set|result|response|string))?|blank
+      | (?:\(?no\b|0|zero|nothing|not\ any|without)(?:\ \w+){0,2}\ ?(?:results?|matches|match|hits?|entries|items|files|records?|rows?|data|output|documents?|
+        found|returned|available|to\ show|selected|content|text|alerts?)?(?:\ (?:were|was|are))?(?:\ (?:found|returned|available|matched|selected|yet))?(?:\ for\ .{0,60})?
+      | (?:exit(?:\ |_)?code|return(?:_|\ )?code)\W{1,4}0\W{0,4}(?:\(?no\ output\)?|execution\ succeeded)?(?:\W{0,4}(?:code\ )?output:?)?
+      | 没有(?:找到|结果|记录|数据|匹配).{0,12} | 无(?:结果|记录|数据|匹配) | 未(?:找到|检索到|查到).{0,12} | 空 | 暂无.{0,8}
+    )?[\W_]*$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def result_text(result: object) -> str:
+    """A result as text: strings as they are, message content blocks joined, anything else canonical."""
+    if type(result) is str:
+        return result
+    if result is None:
+        return ""
+    if isinstance(result, str):
+        return str(result)
+    return canonical_json(result)
+
+
+def outcome_of(text: str, status: CallStatus) -> Outcome:
+    """How a call ended: the host's word where it is specific, else what the text says."""
+    if status in ("unknown_tool", "bad_args", "blocked"):
+        return status
+    size = len(text)
+    if size <= 120 and _EMPTY.match(text):
+        return "empty" if status != "error" else "error"
+    head = text[:_HEAD]
+    if status == "error":
+        if _UNKNOWN.search(head):
+            return "unknown_tool"
+        if _BAD_ARGS.search(head):
+            return "bad_args"
+        return "transient" if _TRANSIENT.search(head) else "error"
+    return _read(head, text, size)
+
+
+def _read(head: str, text: str, size: int) -> Outcome:
+    code = _EXIT.search(head) or (_EXIT.search(text[-_HEAD:]) if size > _HEAD else None)
+    if code is not None and code.group(1) != "0":
+        return "error"
+    if _ERROR.search(head):
+        if _UNKNOWN.search(head):
+            return "unknown_tool"
+        return "transient" if size < _HEAD and _TRANSIENT.search(head) else "error"
+    if _UNKNOWN.search(head) and size < _HEAD:
+        return "unknown_tool"
+    return "ok"

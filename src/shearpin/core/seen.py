@@ -1,0 +1,95 @@
+"""Facts with what the core worked out about them: the input of every probe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from shearpin.core.outcomes import Outcome
+from shearpin.core.tools import Effect, ToolFacts
+
+__all__ = ["NO_FACTS", "MessageSeen", "NodeSeen", "RoundSeen", "Seen", "ToolSeen"]
+
+NO_FACTS = ToolFacts()
+
+
+@dataclass(slots=True)
+class ToolSeen:
+    """A tool call with its answer.
+
+    Attributes:
+        step: model responses seen so far in the session, the step this call belongs to.
+        round: rounds of this agent so far; calls of one model response share it.
+        idle_at: `at` without the time that models spent thinking, in seconds.
+        call_key: digest of tool and identifying arguments.
+        result_key: digest of the normalised result.
+        novel: this call was not seen before (within the session's memory).
+        fresh: this call has not given this result before: it is novel, or its answer has changed.
+        work: a novel call that succeeded and changed something.
+        epoch: how often the agent had done such work; a repetition counts within one epoch.
+    """
+
+    at: float
+    idle_at: float
+    step: int
+    round: int
+    agent: str
+    tool: str
+    call_key: str
+    result_key: str
+    outcome: Outcome
+    effect: Effect
+    novel: bool
+    fresh: bool
+    work: bool
+    epoch: int
+    facts: ToolFacts
+    args: Mapping[str, object] | str
+    text: str
+
+
+@dataclass(slots=True)
+class MessageSeen:
+    """A model response without tool calls."""
+
+    at: float
+    step: int
+    round: int
+    agent: str
+    node: str
+    text: str
+    blank: bool
+
+
+@dataclass(slots=True)
+class RoundSeen:
+    """A complete round: one model response with all its tool results, or its text where it had none.
+
+    `symbol` is a digest of all that; `calls` are the keys of its calls (at most four are kept).
+    `waits` says that it waited or polled.
+    """
+
+    at: float
+    idle_at: float
+    step: int
+    agent: str
+    symbol: str
+    calls: tuple[str, ...]
+    tools: tuple[str, ...]
+    waits: bool
+
+
+@dataclass(slots=True)
+class NodeSeen:
+    """A node has written; `paid` says that a model was called since it wrote last."""
+
+    at: float
+    step: int
+    agent: str
+    node: str
+    delta: str
+    paid: bool
+
+
+Seen: TypeAlias = ToolSeen | MessageSeen | RoundSeen | NodeSeen

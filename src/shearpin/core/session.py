@@ -1,0 +1,366 @@
+"""The session: the only mutable object of the core, one run's (or thread's) state.
+
+`before(fact)` and `after(fact)` give a verdict for what is about to happen and for what did. `dump` and
+`load` are exact inverses: bounded, JSON-ready, without any text of the run. Not thread-safe; the caller
+holds a lock. A fault in a detector is contained here and written to the journal.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from shearpin.core.breaker import Breaker, Signal
+from shearpin.core.detectors.base import Probe
+from shearpin.core.journal import FaultRecord, Record, TransitionRecord, VerdictRecord
+from shearpin.core.ladder import Ladder
+from shearpin.core.messages import block_text, halt_text, nudge_text
+from shearpin.core.observer import Observer
+from shearpin.core.seen import MessageSeen, NodeSeen, RoundSeen, Seen, ToolSeen
+from shearpin.core.settings import Settings
+from shearpin.errors import ConfigError
+from shearpin.events import (
+    Fact,
+    HistoryCompacted,
+    ModelCalled,
+    ModelReturned,
+    NodeLeft,
+    SignalReceived,
+    ToolCalled,
+    ToolReturned,
+    TurnStarted,
+)
+from shearpin.findings import Finding, Severity
+from shearpin.verdicts import PROCEED, Block, Halt, Nudge, Verdict
+
+__all__ = ["DUMP_VERSION", "Session", "Spend"]
+
+DUMP_VERSION = 1
+_JOURNAL = 256
+_TEXTS = 16
+
+
+class Spend(NamedTuple):
+    """What a session has used so far."""
+
+    model_calls: int = 0
+    tool_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class Session:
+    """One run's state. See the module's contract.
+
+    Example:
+        >>> from shearpin.core.settings import Settings
+        >>> Session(Settings()).state
+        'closed'
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.stopped: Halt | None = None
+        self.worst: Severity = Severity.NONE
+        self.spend = Spend()
+        self._observer = Observer(settings)
+        self._breaker = Breaker(settings.breaker)
+        self._ladder = Ladder()
+        self._probes: dict[str, Probe] = {d.family: d.probe() for d in settings.detectors}
+        self._routes = self._route()
+        self._journal: deque[Record] = deque(maxlen=_JOURNAL)
+        self._last: Finding | None = None
+        self._texts: dict[str, str] = {}
+        self._round_evidence: dict[str, bool] = {}
+        self._round_progress: dict[str, bool] = {}
+
+    # -- what callers read --------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        """The breaker's state: `closed`, `reflecting`, `half_open` or `open`."""
+        return self._breaker.state
+
+    @property
+    def step(self) -> int:
+        """Model responses seen so far, over all turns."""
+        return self._observer.step
+
+    @property
+    def active(self) -> bool:
+        """Whether there is something that must survive: calls were made, or the breaker has moved."""
+        spend = self.spend
+        return bool(spend.model_calls or spend.tool_calls) or self._breaker.state != "closed"
+
+    @property
+    def last_finding(self) -> Finding | None:
+        """The latest finding that led to a verdict in this turn."""
+        return self._last
+
+    def drain(self) -> list[Record]:
+        """The journal since the last call, oldest first (at most the latest 256 records)."""
+        records = list(self._journal)
+        self._journal.clear()
+        return records
+
+    def fault(self, where: str, error: BaseException, at: float) -> None:
+        """Write down that something inside the guard failed and was contained."""
+        text = f"{type(error).__name__}: {error}"
+        self._journal.append(FaultRecord(self.step, at, where, text[:200]))
+
+    # -- facts --------------------------------------------------------------------------------
+
+    def before(self, fact: Fact) -> Verdict:
+        """The verdict on what is about to happen."""
+        if self.stopped is not None:
+            return self.stopped
+        if type(fact) is ToolCalled:
+            return self._before_tool(fact)
+        if type(fact) is ModelCalled:
+            self._observer.thinking(fact)
+            self._breaker.lease(fact.call, fact.at)
+        return PROCEED
+
+    def after(self, fact: Fact) -> Verdict:
+        """The verdict on what has happened."""
+        kind = type(fact)
+        if kind is ToolReturned or kind is ModelReturned or kind is NodeLeft:
+            self._count(fact)
+            if self.stopped is not None:
+                return self.stopped
+            return self._judge(self._observer.take(fact), fact)
+        if kind is TurnStarted:
+            self._new_turn(fact.at)
+        elif isinstance(fact, HistoryCompacted):
+            for probe in self._probes.values():
+                self._contained(probe, lambda probe=probe: probe.forget(fact.agent), fact.at)
+        elif isinstance(fact, SignalReceived) and fact.name == "continue":
+            self._continue(fact.at)
+        return self.stopped or PROCEED
+
+    # -- calls --------------------------------------------------------------------------------
+
+    def _before_tool(self, fact: ToolCalled) -> Verdict:
+        key = self._observer.key(fact)
+        finding = self._ladder.refusal(key, fact.tool)
+        if finding is None or self._observer.is_done(fact.call):
+            return PROCEED
+        text = block_text(finding, self._texts.get(key), self.settings.language)
+        self._signal("refused", fact.at)
+        return self._give(Block(finding, text), finding, text, fact.at)
+
+    def _count(self, fact: Fact) -> None:
+        """Spend is counted for every call that is new, also after a stop: it was made after all."""
+        if self._observer.counts(fact):
+            spend = self.spend
+            if type(fact) is ModelReturned:
+                usage = fact.usage
+                tokens_in, tokens_out = (usage[0], usage[1]) if usage is not None else (0, 0)
+                self.spend = Spend(
+                    spend[0] + 1, spend[1], spend[2] + tokens_in, spend[3] + tokens_out
+                )
+            elif type(fact) is ToolReturned and fact.status != "blocked":
+                self.spend = Spend(spend[0], spend[1] + 1, spend[2], spend[3])
+
+    # -- judging ------------------------------------------------------------------------------
+
+    def _judge(self, observed: Iterable[Seen], fact: Fact) -> Verdict:
+        verdict: Verdict = PROCEED
+        for seen in observed:
+            kind = type(seen)
+            for family, probe in self._routes.get(kind, ()):
+                try:
+                    finding = probe.observe(seen)
+                except Exception as error:  # a faulty rule must not hurt the run
+                    self.fault(f"detector {family}", error, seen.at)
+                    continue
+                if finding is not None:
+                    verdict = _stronger(verdict, self._answer(finding, seen))
+            if kind is ToolSeen:
+                self._progress(seen)  # pyright: ignore[reportArgumentType]
+            elif kind is RoundSeen or kind is MessageSeen:
+                verdict = _stronger(verdict, self._settle(seen, fact))
+        return verdict
+
+    def _answer(self, finding: Finding, seen: Seen) -> Verdict:
+        """What to do about one finding: at most what its level, the mode and the ladder allow."""
+        level = finding.level
+        if finding.hard:
+            self._round_evidence[finding.agent] = True
+            self._breaker.unpivot()
+            if level is Severity.NUDGE and self._breaker.relapsed(finding.key, self.step):
+                level = Severity.BLOCK
+        if level is Severity.BLOCK:
+            self._ladder.refuse(finding)
+            if isinstance(seen, ToolSeen):
+                self._remember(seen)
+        told = self._ladder.told(finding)
+        rung = self._ladder.climb(finding, level)
+        if rung is Severity.NONE:
+            return PROCEED
+        self._last = finding
+        if rung is Severity.STOP:
+            return self._halt(finding, seen.at)
+        self._signal("warned", seen.at)
+        args, text = (seen.args, seen.text) if isinstance(seen, ToolSeen) else ("", "")
+        message = nudge_text(finding, args, text, told, self.settings.language)
+        return self._give(Nudge(finding, message), finding, message, seen.at)
+
+    def _halt(self, finding: Finding, at: float) -> Verdict:
+        self._signal("exhausted", at)
+        message = halt_text(finding, self.settings.language)
+        halt = Halt(f"loop:{finding.family}", message, finding)
+        given = self._give(halt, finding, message, at)
+        if given is halt:
+            self.stopped = halt
+        return given
+
+    def _give(self, verdict: Verdict, finding: Finding, message: str, at: float) -> Verdict:
+        """Journal a verdict and return what the mode leaves of it."""
+        mode = self.settings.mode
+        acts = mode == "enforce" or (mode == "warn" and verdict.severity <= Severity.NUDGE)
+        if acts and verdict.severity > self.worst:
+            self.worst = verdict.severity
+        self._journal.append(
+            VerdictRecord(
+                self.step, at, type(verdict).__name__.lower(), verdict.severity.label, finding.family,
+                finding.rule, finding.key, finding.agent, finding.summary(), message, acts,
+            )
+        )  # fmt: skip
+        return verdict if acts else PROCEED
+
+    # -- progress and recovery ----------------------------------------------------------------
+
+    def _progress(self, seen: ToolSeen) -> None:
+        """A call with a new result: part of a pivot, and an end to its refusal."""
+        breaker = self._breaker
+        if breaker.state == "closed" or not seen.fresh or seen.outcome not in ("ok", "empty"):
+            return
+        self._round_progress[seen.agent] = True
+        if self._ladder.refuses(seen.call_key):
+            self._ladder.allow(seen.call_key)
+        if seen.novel and seen.outcome == "ok" and seen.effect not in ("think", "wait", "handoff"):
+            if breaker.pivot(1):
+                self._recover(seen.at)
+
+    def _recover(self, at: float) -> None:
+        if self._last is not None:
+            self._breaker.recover(self._last.key, self.step)
+            self._ladder.pardon(self._last.key)
+        self._signal("pivoted", at)
+
+    def _settle(self, seen: RoundSeen | MessageSeen, fact: Fact) -> Verdict:
+        """A round is over: in HALF_OPEN a trial is used, after a nudge evidence adds up."""
+        agent = seen.agent
+        evidence = self._round_evidence.pop(agent, False)
+        progressed = self._round_progress.pop(agent, False)
+        if self._breaker.state == "closed" or isinstance(seen, MessageSeen):
+            return PROCEED
+        call = fact.call if isinstance(fact, ModelReturned) else None
+        signal = self._breaker.settle(call, progressed, evidence)
+        if signal is None or self._last is None or not self._last.hard:
+            return PROCEED
+        finding = self._last
+        return self._halt(finding, seen.at) if self.stopped is None else self.stopped
+
+    # -- the turn -----------------------------------------------------------------------------
+
+    def _new_turn(self, at: float) -> None:
+        for probe in self._probes.values():
+            self._contained(probe, lambda probe=probe: probe.forget(None), at)
+        self._observer.new_turn()
+        self._ladder.clear()
+        self._signal("turn_started", at)
+        self.stopped = None
+        self.worst = Severity.NONE
+        self._last = None
+        self._texts.clear()
+        self._round_evidence.clear()
+        self._round_progress.clear()
+
+    def _continue(self, at: float) -> None:
+        """A person said: go on. The upper bound stays: HALF_OPEN, a few rounds, a bounded number of times."""
+        if self.stopped is not None and self._signal("continued", at):
+            self.stopped = None
+            if self._last is not None:
+                self._ladder.pardon(self._last.key)
+
+    def _signal(self, signal: Signal, at: float) -> bool:
+        source = self._breaker.state
+        if not self._breaker.signal(signal):
+            return False
+        target = self._breaker.state
+        self._journal.append(TransitionRecord(self.step, at, source, target, signal))
+        return True
+
+    def _remember(self, seen: ToolSeen) -> None:
+        """Keep the result of a call that will be refused, for the answer; in memory only."""
+        if len(self._texts) >= _TEXTS:
+            self._texts.pop(next(iter(self._texts)))
+        self._texts[seen.call_key] = seen.text[:400]
+
+    def _contained(self, probe: Probe, act: Callable[[], None], at: float) -> None:
+        try:
+            act()
+        except Exception as error:  # a faulty rule must not hurt the run
+            self.fault(f"detector {type(probe).__name__}", error, at)
+
+    def _route(self) -> dict[type[Seen], list[tuple[str, Probe]]]:
+        kinds: tuple[type[Seen], ...] = (ToolSeen, MessageSeen, RoundSeen, NodeSeen)
+        return {
+            kind: [(d.family, self._probes[d.family]) for d in self.settings.detectors if kind in d.watches]
+            for kind in kinds
+        }
+
+    # -- persistence --------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, object]:
+        """The state as JSON-ready data: at most 4 KB as compact JSON, without any text of the run."""
+        return {
+            "v": DUMP_VERSION,
+            "spend": list(self.spend),
+            "worst": int(self.worst),
+            "stopped": [self.stopped.reason, self.stopped.message] if self.stopped else None,
+            "observer": self._observer.dump(),
+            "breaker": self._breaker.dump(),
+            "ladder": self._ladder.dump(),
+            "probes": {family: probe.dump() for family, probe in self._probes.items()},
+        }
+
+    @classmethod
+    def load(cls, settings: Settings, data: dict[str, object]) -> Session:
+        """The session that gave this dump. Rules that it does not know start afresh.
+
+        Raises:
+            ConfigError: the dump is of another version, or damaged.
+        """
+        if data.get("v") != DUMP_VERSION:
+            raise ConfigError(
+                f"session state has version {data.get('v')!r}, this Shearpin reads {DUMP_VERSION}; "
+                "start the thread afresh or use the version that wrote it"
+            )
+        session = cls(settings)
+        try:
+            session._restore(data)
+        except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ConfigError(f"session state is damaged: {error!r}") from error
+        return session
+
+    def _restore(self, data: dict[str, object]) -> None:
+        spend, stopped, probes = data["spend"], data["stopped"], data["probes"]
+        assert isinstance(spend, list) and isinstance(probes, dict)
+        self.spend = Spend(*spend)  # pyright: ignore[reportUnknownArgumentType]
+        self.worst = Severity(int(str(data["worst"])))
+        if isinstance(stopped, list):
+            self.stopped = Halt(*stopped)  # pyright: ignore[reportUnknownArgumentType]
+        self._observer.load(data["observer"])
+        self._breaker.load(data["breaker"])
+        self._ladder.load(data["ladder"])
+        for family, probe in self._probes.items():
+            if family in probes:
+                probe.load(probes[family])  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _stronger(a: Verdict, b: Verdict) -> Verdict:
+    return b if b.severity > a.severity else a

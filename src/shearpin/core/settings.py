@@ -1,0 +1,58 @@
+"""The pure part of a guard's recipe: everything a session needs to judge, checked when built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from shearpin.core.breaker import BreakerSettings
+from shearpin.core.detectors import DEFAULT_DETECTORS, Detector
+from shearpin.core.tools import IGNORED_ARGUMENTS, ToolFacts
+from shearpin.errors import ConfigError
+
+__all__ = ["MODES", "Mode", "Settings"]
+
+Mode: TypeAlias = Literal["observe", "warn", "enforce"]
+MODES: tuple[Mode, ...] = ("observe", "warn", "enforce")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a session judges.
+
+    Attributes:
+        mode: `observe` records and never acts, `warn` nudges at most, `enforce` acts.
+        detectors: the rules, each a frozen config; at most one of each kind.
+        breaker: patience of the circuit breaker.
+        tools: what is known of tools, by name; see `ToolFacts`.
+        ignored_arguments: argument names that are commentary, not part of a call's identity, unless
+            a tool's facts say otherwise.
+        language: of nudges and final messages, `en` or `zh`.
+    """
+
+    mode: Mode = "enforce"
+    detectors: tuple[Detector, ...] = DEFAULT_DETECTORS
+    breaker: BreakerSettings = field(default_factory=BreakerSettings)
+    tools: Mapping[str, ToolFacts] = field(default_factory=dict[str, ToolFacts])
+    ignored_arguments: frozenset[str] = IGNORED_ARGUMENTS
+    language: Literal["en", "zh"] = "en"
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ConfigError(f"mode must be one of {', '.join(MODES)}, not {self.mode!r}")
+        if self.language not in ("en", "zh"):
+            raise ConfigError(f"language must be 'en' or 'zh', not {self.language!r}")
+        seen: set[str] = set()
+        for detector in self.detectors:
+            family = getattr(detector, "family", None)
+            if not isinstance(family, str):
+                raise ConfigError(
+                    f"detectors must hold detector configs such as Repeats(), not {detector!r}"
+                )
+            if family in seen:
+                raise ConfigError(f"detectors holds two {family!r} rules; keep one of them")
+            seen.add(family)
+        for name, facts in self.tools.items():
+            if not isinstance(facts, ToolFacts):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise ConfigError(f"tools[{name!r}] must be ToolFacts(...), not {facts!r}")

@@ -1,0 +1,81 @@
+"""Every error that Shearpin raises on purpose, on one screen.
+
+`ShearpinError`
+├── `ConfigError`            a setting is wrong; raised when it is built, names field and fix
+├── `TraceError`             a recorded run cannot be read; names file, line and field
+├── `LedgerError`            a store of holds and spend failed
+├── `PriceUnknownError`      a dollar cap is set and a model has no known price
+└── `TrippedError`           the guard stopped the run (only with `on_stop="raise"`)
+    ├── `LoopDetectedError`
+    ├── `BudgetExceededError`
+    └── `CircuitOpenError`   a call was made after the stop
+
+All are `Exception`s, pickle, and say what happened, with which numbers, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = [
+    "BudgetExceededError",
+    "CircuitOpenError",
+    "ConfigError",
+    "LedgerError",
+    "LoopDetectedError",
+    "PriceUnknownError",
+    "ShearpinError",
+    "TraceError",
+    "TrippedError",
+]
+
+
+class ShearpinError(Exception):
+    """Base of every error that Shearpin raises on purpose."""
+
+
+class ConfigError(ShearpinError, ValueError):
+    """A setting is wrong. The message names the field, the value and the fix."""
+
+
+class TraceError(ShearpinError, ValueError):
+    """A recorded run cannot be read. The message names file, line and field."""
+
+
+class LedgerError(ShearpinError):
+    """A store of holds and spend failed or refused to answer."""
+
+
+class PriceUnknownError(ShearpinError, LookupError):
+    """A dollar cap is set and the model has no known price."""
+
+
+class TrippedError(ShearpinError):
+    """The guard stopped the run.
+
+    Attributes:
+        reason: machine-readable, e.g. `loop:repeat`.
+        evidence: the numbers behind it.
+    """
+
+    def __init__(
+        self, message: str, reason: str = "stopped", evidence: Mapping[str, object] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.evidence: dict[str, object] = dict(evidence or {})
+
+    def __reduce__(self) -> tuple[type[TrippedError], tuple[str, str, dict[str, object]]]:
+        return (type(self), (str(self.args[0]), self.reason, self.evidence))
+
+
+class LoopDetectedError(TrippedError):
+    """The run went round in circles and was stopped."""
+
+
+class BudgetExceededError(TrippedError):
+    """A hard cap was reached."""
+
+
+class CircuitOpenError(TrippedError):
+    """A call was made in a run that has been stopped already."""
