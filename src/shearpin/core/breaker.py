@@ -110,7 +110,8 @@ class Breaker:
         if target is None or target == self.state:
             return False
         self.state = target
-        self._pivots = self._used = 0
+        self._pivots = 0
+        self._used = -1 if signal == "refused" else 0  # the round of the refusal is not a trial
         self._leases.clear()
         if target == "closed":
             self._persisted = 0
@@ -161,10 +162,15 @@ class Breaker:
             self.recovered.pop(next(iter(self.recovered)))
         self.recovered[key] = round_
 
-    def relapsed(self, key: str, round_: int) -> bool:
-        """Whether this loop was recovered from within the last `relapse_rounds` rounds."""
+    def relapse(self, key: str, round_: int) -> Literal["never_left", "soon", "late"]:
+        """Whether this loop was recovered from, and if so whether within `relapse_rounds` rounds."""
         since = self.recovered.get(key)
-        return since is not None and round_ - since <= self._settings.relapse_rounds
+        if since is None:
+            return "never_left"
+        if round_ - since <= self._settings.relapse_rounds:
+            return "soon"
+        del self.recovered[key]
+        return "late"
 
     def dump(self) -> list[object]:
         """The state as JSON-ready data."""

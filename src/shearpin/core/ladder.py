@@ -7,6 +7,7 @@ The ladder remembers how far each has climbed, so nothing is said twice.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 
 from shearpin.findings import Finding, Severity
 
@@ -22,7 +23,7 @@ class Ladder:
 
     def __init__(self) -> None:
         self._told: OrderedDict[str, int] = OrderedDict()
-        self._refused: OrderedDict[str, Finding] = OrderedDict()
+        self._refused: OrderedDict[str, tuple[Finding, int]] = OrderedDict()
 
     def climb(self, finding: Finding, level: Severity) -> Severity:
         """The new rung of a loop, or NONE where it has been reached before."""
@@ -39,27 +40,36 @@ class Ladder:
         """Whether the agent has been told of this loop already."""
         return finding.key in self._told
 
-    def refuse(self, finding: Finding) -> None:
-        """From now on refuse the calls that make up this loop."""
+    def refuse(self, finding: Finding, epoch: int) -> None:
+        """From now on refuse the calls that make up this loop, until the agent has done new work."""
         for key in finding.refuses:
-            self._refused[key] = finding
+            self._refused[key] = (finding, epoch)
             self._refused.move_to_end(key)
         while len(self._refused) > _CAPACITY:
             self._refused.popitem(last=False)
 
-    def refusal(self, call_key: str, tool: str) -> Finding | None:
-        """The finding because of which this call is not to be run, if any."""
-        if not self._refused:
-            return None
-        return self._refused.get(call_key) or self._refused.get("tool:" + tool)
+    @property
+    def refusing(self) -> bool:
+        """Whether any call is refused at all."""
+        return bool(self._refused)
+
+    def refusal(self, names: Iterable[str], agent: str, epoch: int) -> Finding | None:
+        """The finding because of which a call of an agent is not to be run, if any.
+
+        `names` are the call's key and the wider names it goes by. `epoch` counts the work that the
+        agent has done: after an edit the same test may run again.
+        """
+        for name in names:
+            held = self._refused.get(name)
+            if held is not None and held[0].agent == agent:
+                if held[1] == epoch:
+                    return held[0]
+                del self._refused[name]
+        return None
 
     def allow(self, call_key: str) -> None:
         """The call gave a new result after all: it is no longer refused."""
         self._refused.pop(call_key, None)
-
-    def refuses(self, call_key: str) -> bool:
-        """Whether the call is refused."""
-        return call_key in self._refused
 
     def clear(self) -> None:
         """A new turn: nothing has been said yet."""
@@ -69,7 +79,7 @@ class Ladder:
     def pardon(self, key: str) -> None:
         """The loop was left: it starts at the first rung, if it comes again at all."""
         self._told.pop(key, None)
-        for call in [call for call, finding in self._refused.items() if finding.key == key]:
+        for call in [call for call, (finding, _) in self._refused.items() if finding.key == key]:
             del self._refused[call]
 
     def dump(self) -> list[object]:
@@ -77,7 +87,7 @@ class Ladder:
         return [
             list(self._told.items()),
             [[key, f.family, f.rule, f.key, int(f.level), f.count, f.limit, f.onset_step, f.step, f.agent,
-              f.subject, f.cause, f.hard] for key, f in self._refused.items()],
+              f.subject, f.cause, f.hard, epoch] for key, (f, epoch) in self._refused.items()],
         ]  # fmt: skip
 
     def load(self, data: object) -> None:
@@ -86,5 +96,6 @@ class Ladder:
         told, refused = data  # pyright: ignore[reportUnknownVariableType]
         self._told = OrderedDict((key, level) for key, level in told)  # pyright: ignore[reportUnknownVariableType]
         self._refused = OrderedDict()
-        for key, family, rule, name, level, *rest in refused:  # pyright: ignore[reportUnknownVariableType]
-            self._refused[key] = Finding(family, rule, name, Severity(level), *rest)  # pyright: ignore[reportUnknownArgumentType]
+        for key, family, rule, name, level, *rest, epoch in refused:  # pyright: ignore[reportUnknownVariableType]
+            finding = Finding(family, rule, name, Severity(level), *rest)  # pyright: ignore[reportUnknownArgumentType]
+            self._refused[key] = (finding, epoch)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["mask", "mask_error", "masked_words"]
+__all__ = ["mask", "mask_error", "words_of"]
 
 EDGE = 600
 """Characters masked at the head and at the tail of a long text; the middle counts as it stands."""
@@ -31,7 +31,8 @@ _VOLATILE = re.compile(
     | \b\d+(?:\.\d+)?\ ?(?:ms|msecs?|µs|us|ns|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?)\b
     | \b\d+m\d+(?:\.\d+)?s\b
     | \d+(?:\.\d+)?\s?(?:毫秒|秒|分钟|小时)
-    | \b(?:pid|PID|process\ id|tid|port)["']?\s?[=:#]?\s?\d+
+    | \b(?:pid|PID|process\ id|tid)["']?\s?[=:#]?\s?\d+
+    | \b(?:duration|elapsed|took|latency|runtime|time)(?:_?(?:ms|s|sec|secs|seconds)|Ms|Sec|Seconds)?["']?\s?[=:]\s?\d+(?:\.\d+)?
     | \b(?:req|request|trace|span|session|correlation)[-_ ]?(?:id|ID|Id)?["']?\s?[=:#]\s?["']?[\w-]*\d[\w-]*
     | \b(?:req|request|trace|span)[-_][\w-]*\d[\w-]*
     """,
@@ -52,7 +53,7 @@ def mask(text: str) -> str:
     return f"{_VOLATILE.sub('§', head)}{middle}{_VOLATILE.sub('§', tail)}"
 
 
-def masked_words(texts: Iterable[str]) -> frozenset[str]:
+def words_of(texts: Iterable[str]) -> frozenset[str]:
     """Words of three letters or more that an error may echo from a call's arguments."""
     words: set[str] = set()
     for text in texts:

@@ -74,6 +74,9 @@ _ADVICE: dict[Language, dict[str, str]] = {
         "unreadable_arguments": "Send one complete JSON object that fits the tool's schema, or answer without the tool.",
         "says_the_same": "Act now: call the tool you need, or give your final answer.",
         "says_nothing": "Call the tool you need, or give your final answer.",
+        "nothing_new": "Whatever is asked, this source gives the same. Check whether the tool works, use another "
+        "source, or answer with what you have.",
+        "asked_twice": "The result of the first one is the result of all of them.",
         "handed_over": "Do the task yourself with what you have, or answer that it cannot be done.",
     },
     "zh": {
@@ -86,6 +89,8 @@ _ADVICE: dict[Language, dict[str, str]] = {
         "unreadable_arguments": "请发送一个符合该工具格式的完整 JSON 对象，或者不用工具直接回答。",
         "says_the_same": "请立即行动：调用需要的工具，或给出最终答案。",
         "says_nothing": "请调用需要的工具，或给出最终答案。",
+        "nothing_new": "无论怎么问，这个来源给出的都一样。请检查工具是否正常、换一个来源，或用已有信息作答。",
+        "asked_twice": "第一次调用的结果就是全部的结果。",
         "handed_over": "请用已有信息自己完成任务，或说明无法完成。",
     },
 }
@@ -152,10 +157,11 @@ def nudge_text(finding: Finding, args: object, text: str, firm: bool, language: 
 def block_text(finding: Finding, text: str | None, language: Language) -> str:
     """The answer to a call that is not run: why, the earlier result, and what to do instead."""
     refusal, earlier = _BLOCK[language]
-    if finding.family == "unknown_tool":
-        refusal = _WHAT[language][finding.rule]
+    known = finding.family in ("unknown_tool", "error_streak", "duplicate_in_message")
+    if known:
+        refusal = _WHAT[language][_kind(finding, _WHAT[language])]
     out = _fill(refusal, finding, "", text or "")
-    if text and finding.family != "unknown_tool":
+    if text and not known:
         out += _fill(earlier, finding, "", text)
     advice = _ADVICE[language].get(finding.cause or "", _ADVICE[language]["same_sequence"])
     return out + (" " if language == "en" else "") + advice

@@ -9,7 +9,7 @@ from shearpin.core.canonical import digest_text
 from shearpin.core.masking import mask
 from shearpin.core.normal import call_key, result_key
 from shearpin.core.outcomes import outcome_of, result_text
-from shearpin.core.seen import NO_FACTS, MessageSeen, NodeSeen, RoundSeen, Seen, ToolSeen
+from shearpin.core.seen import NO_FACTS, MessageSeen, NodeSeen, RoundSeen, Seen, StartSeen, ToolSeen
 from shearpin.core.settings import Settings
 from shearpin.core.tools import effect_of
 from shearpin.events import Fact, ModelCalled, ModelReturned, NodeLeft, ToolCalled, ToolReturned
@@ -25,23 +25,23 @@ _ROUND_CALLS = 4
 class _Agent:
     """Where one agent stands: its round, and what the open round has brought so far."""
 
-    __slots__ = ("calls", "epoch", "node", "parts", "pending", "round", "text", "tools", "waits")
+    __slots__ = ("asked", "begun", "calls", "epoch", "parts", "pending", "round", "tools", "waits")
 
     def __init__(self) -> None:
         self.round = 0
         self.pending = 0
         self.epoch = 0
-        self.node = ""
-        self.text = ""
+        self.asked = 0
+        self.begun: dict[str, list[str]] = {}
         self.parts: list[str] = []
         self.calls: list[str] = []
         self.tools: list[str] = []
         self.waits = False
 
-    def open(self, requests: int, text: str) -> None:
+    def open(self, requests: int) -> None:
         self.round += 1
-        self.pending = requests
-        self.text = text
+        self.asked = self.pending = requests
+        self.begun.clear()
         self.parts.clear()
         self.calls.clear()
         self.tools.clear()
@@ -76,6 +76,21 @@ class Observer:
                 fact.tool, fact.args, self._tools.get(fact.tool), self._ignored
             )
         return found
+
+    def start(self, fact: ToolCalled, key: str) -> StartSeen | None:
+        """A call begins; None unless its round holds several calls, so that a copy is possible."""
+        agent = self._agents.get(fact.agent)
+        if agent is None or agent.asked < 2:
+            return None
+        begun = agent.begun.setdefault(key, [])
+        if fact.call not in begun:
+            begun.append(fact.call)
+        return StartSeen(fact.at, self.step, fact.agent, fact.tool, key, begun.index(fact.call) + 1)
+
+    def epoch(self, agent: str) -> int:
+        """How often an agent has done new work that changed something."""
+        found = self._agents.get(agent)
+        return found.epoch if found is not None else 0
 
     def is_done(self, call: str) -> bool:
         """Whether a call with this id was counted already."""
@@ -130,8 +145,7 @@ class Observer:
         self._paid = True
         agent = self._agent(fact.agent)
         closed = self._close(fact.agent, agent, fact.at) if agent.pending and agent.parts else None
-        agent.open(len(fact.requests), fact.text)
-        agent.node = fact.node
+        agent.open(len(fact.requests))
         if fact.requests:
             return () if closed is None else (closed,)
         text = fact.text
@@ -149,7 +163,7 @@ class Observer:
             key = call_key(fact.tool, fact.args, facts, self._ignored)
         agent = self._agent(fact.agent)
         if agent.pending <= 0:
-            agent.open(1, "")
+            agent.open(1)
         agent.pending -= 1
         seen = self._tool_seen(fact, key, agent)
         if len(agent.parts) < 64:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from shearpin.core.outcomes import Outcome
 from shearpin.core.tools import Effect, ToolFacts
 
-__all__ = ["NO_FACTS", "MessageSeen", "NodeSeen", "RoundSeen", "Seen", "ToolSeen"]
+__all__ = ["NO_FACTS", "MessageSeen", "NodeSeen", "RoundSeen", "Seen", "StartSeen", "ToolSeen"]
 
 NO_FACTS = ToolFacts()
 
@@ -47,6 +47,18 @@ class ToolSeen:
     facts: ToolFacts
     args: Mapping[str, object] | str
     text: str
+
+
+@dataclass(slots=True)
+class StartSeen:
+    """A tool call is about to run; `copies` counts equal calls of its round, itself included."""
+
+    at: float
+    step: int
+    agent: str
+    tool: str
+    call_key: str
+    copies: int
 
 
 @dataclass(slots=True)
@@ -92,4 +104,4 @@ class NodeSeen:
     paid: bool
 
 
-Seen: TypeAlias = ToolSeen | MessageSeen | RoundSeen | NodeSeen
+Seen: TypeAlias = StartSeen | ToolSeen | MessageSeen | RoundSeen | NodeSeen

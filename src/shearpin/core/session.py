@@ -17,8 +17,9 @@ from shearpin.core.journal import FaultRecord, Record, TransitionRecord, Verdict
 from shearpin.core.ladder import Ladder
 from shearpin.core.messages import block_text, halt_text, nudge_text
 from shearpin.core.observer import Observer
-from shearpin.core.seen import MessageSeen, NodeSeen, RoundSeen, Seen, ToolSeen
+from shearpin.core.seen import MessageSeen, NodeSeen, RoundSeen, Seen, StartSeen, ToolSeen
 from shearpin.core.settings import Settings
+from shearpin.core.tools import command_word
 from shearpin.errors import ConfigError
 from shearpin.events import (
     Fact,
@@ -55,6 +56,7 @@ class Session:
 
     Example:
         >>> from shearpin.core.settings import Settings
+from shearpin.core.tools import command_word
         >>> Session(Settings()).state
         'closed'
     """
@@ -142,13 +144,34 @@ class Session:
     # -- calls --------------------------------------------------------------------------------
 
     def _before_tool(self, fact: ToolCalled) -> Verdict:
-        key = self._observer.key(fact)
-        finding = self._ladder.refusal(key, fact.tool)
-        if finding is None or self._observer.is_done(fact.call):
+        observer = self._observer
+        key = observer.key(fact)
+        finding = self._copy(fact, key)
+        if finding is None and self._ladder.refusing:
+            names = (key, f"tool:{fact.tool}", f"tool:{fact.tool} {command_word(fact.args)}")
+            finding = self._ladder.refusal(names, fact.agent, observer.epoch(fact.agent))
+            if finding is not None and not observer.is_done(fact.call):
+                self._signal("refused", fact.at)
+        if finding is None or observer.is_done(fact.call):
             return PROCEED
         text = block_text(finding, self._texts.get(key), self.settings.language)
-        self._signal("refused", fact.at)
         return self._give(Block(finding, text), finding, text, fact.at)
+
+    def _copy(self, fact: ToolCalled, key: str) -> Finding | None:
+        """The finding that this call is a copy of another one in the same response, if it is."""
+        routes = self._routes[StartSeen]
+        seen = self._observer.start(fact, key) if routes else None
+        if seen is None:
+            return None
+        for family, probe in routes:
+            try:
+                finding = probe.observe(seen)
+            except Exception as error:  # a faulty rule must not hurt the run
+                self.fault(f"detector {family}", error, fact.at)
+                continue
+            if finding is not None and finding.level >= Severity.BLOCK:
+                return finding
+        return None
 
     def _count(self, fact: Fact) -> None:
         """Spend is counted for every call that is new, also after a stop: it was made after all."""
@@ -189,10 +212,13 @@ class Session:
         if finding.hard:
             self._round_evidence[finding.agent] = True
             self._breaker.unpivot()
-            if level is Severity.NUDGE and self._breaker.relapsed(finding.key, self.step):
+            relapse = self._breaker.relapse(finding.key, self.step)
+            if relapse == "late":
+                self._ladder.pardon(finding.key)
+            elif relapse == "soon" and level is Severity.NUDGE:
                 level = Severity.BLOCK
         if level is Severity.BLOCK:
-            self._ladder.refuse(finding)
+            self._ladder.refuse(finding, self._observer.epoch(finding.agent))
             if isinstance(seen, ToolSeen):
                 self._remember(seen)
         told = self._ladder.told(finding)
@@ -238,8 +264,7 @@ class Session:
         if breaker.state == "closed" or not seen.fresh or seen.outcome not in ("ok", "empty"):
             return
         self._round_progress[seen.agent] = True
-        if self._ladder.refuses(seen.call_key):
-            self._ladder.allow(seen.call_key)
+        self._ladder.allow(seen.call_key)
         if seen.novel and seen.outcome == "ok" and seen.effect not in ("think", "wait", "handoff"):
             if breaker.pivot(1):
                 self._recover(seen.at)
@@ -247,7 +272,6 @@ class Session:
     def _recover(self, at: float) -> None:
         if self._last is not None:
             self._breaker.recover(self._last.key, self.step)
-            self._ladder.pardon(self._last.key)
         self._signal("pivoted", at)
 
     def _settle(self, seen: RoundSeen | MessageSeen, fact: Fact) -> Verdict:
@@ -307,7 +331,7 @@ class Session:
             self.fault(f"detector {type(probe).__name__}", error, at)
 
     def _route(self) -> dict[type[Seen], list[tuple[str, Probe]]]:
-        kinds: tuple[type[Seen], ...] = (ToolSeen, MessageSeen, RoundSeen, NodeSeen)
+        kinds: tuple[type[Seen], ...] = (StartSeen, ToolSeen, MessageSeen, RoundSeen, NodeSeen)
         return {
             kind: [(d.family, self._probes[d.family]) for d in self.settings.detectors if kind in d.watches]
             for kind in kinds

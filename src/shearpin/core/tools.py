@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from shearpin.errors import ConfigError
 
-__all__ = ["AMBIGUOUS_ARGUMENTS", "IGNORED_ARGUMENTS", "PAYLOAD_ARGUMENTS", "Effect", "ToolFacts", "effect_of"]
+__all__ = ["AMBIGUOUS_ARGUMENTS", "IGNORED_ARGUMENTS", "PAYLOAD_ARGUMENTS", "Effect", "ToolFacts", "command_word", "effect_of"]
 
 Effect: TypeAlias = Literal["read", "write", "run", "wait", "think", "handoff"]
 """What a call does: `run` executes something of which no more is known."""
@@ -170,6 +170,17 @@ def _command(args: Mapping[str, object] | str) -> str | None:
         if isinstance(value, str):
             return value
     return None
+
+
+def command_word(args: Mapping[str, object] | str) -> str | None:
+    """The first word of the command that a call carries, None where it carries none."""
+    command = _command(args)
+    if command is None:
+        return None
+    words = command[:200].split(None, 2)
+    while len(words) > 1 and ("=" in words[0] or words[0] in ("sudo", "time", "env")):
+        words = words[1:]
+    return words[0][:40] if words else ""
 
 
 def effect_of_command(command: str) -> Effect:

@@ -4,11 +4,33 @@ from __future__ import annotations
 
 from shearpin.core.detectors.base import Detector, Probe
 from shearpin.core.detectors.cycle import Cycles
+from shearpin.core.detectors.duplicate import Duplicates
+from shearpin.core.detectors.error_streak import ErrorStreaks
 from shearpin.core.detectors.monologue import Monologues
 from shearpin.core.detectors.repeat import Repeats
+from shearpin.core.detectors.stagnation import Stagnations
 from shearpin.core.detectors.unknown_tool import UnknownTools
 
-__all__ = ["DEFAULT_DETECTORS", "Cycles", "Detector", "Monologues", "Probe", "Repeats", "UnknownTools"]
+__all__ = [
+    "DEFAULT_DETECTORS",
+    "Cycles",
+    "Detector",
+    "Duplicates",
+    "ErrorStreaks",
+    "Monologues",
+    "Probe",
+    "Repeats",
+    "Stagnations",
+    "UnknownTools",
+]
 
-DEFAULT_DETECTORS: tuple[Detector, ...] = (Repeats(), Cycles(), UnknownTools(), Monologues())
+DEFAULT_DETECTORS: tuple[Detector, ...] = (
+    Repeats(),
+    Cycles(),
+    UnknownTools(),
+    ErrorStreaks(),
+    Duplicates(),
+    Monologues(),
+    Stagnations(),
+)
 """What `guard(graph)` watches for without further argument."""

@@ -1,0 +1,146 @@
+"""stagnation: different questions, and always the same answer."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import ClassVar
+from zlib import crc32
+
+from shearpin.core.detectors.base import Probe, check_ascending
+from shearpin.core.masking import EDGE, mask
+from shearpin.core.seen import Seen, ToolSeen
+from shearpin.errors import ConfigError
+from shearpin.findings import Finding, Severity
+
+__all__ = ["Stagnations"]
+
+_CAPACITY = 6
+_SKETCH = 24
+_TOKEN = re.compile(r"[A-Za-z]+|\d+|[\u4e00-\u9fff]+")
+_REFERENCE = re.compile(r"\b(?=\w*\d)(?=\w*[A-Za-z])\w{2,}\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Stagnations:
+    """Results that stay what they were though the questions change: another wording, other tools.
+
+    Only reads count, and only results with some content (`least_characters`): "reserved" for the tenth
+    seat is an answer, not a standstill. Order of lines, times, ids and element references do not make a
+    result new. At most a hint: it is evidence that the tools are broken or the source exhausted, not
+    that the agent repeats itself.
+
+    Attributes:
+        nudge: results in a row that bring nothing new, until the agent is told (2 or more).
+        similarity: share of words in common above which two results count as the same (0 to 1).
+        least_characters: shorter results are left out, in characters.
+        ceiling: the strongest answer this rule may justify.
+
+    *Source*: public reports of tool layers that answer every call with one unrelated text, and of
+    searches that return one page for nine wordings.
+
+    Raises:
+        ConfigError: a threshold is too small, or a share is out of range.
+
+    Example:
+        >>> Stagnations(nudge=5).nudge
+        5
+    """
+
+    family: ClassVar[str] = "stagnation"
+    watches: ClassVar[tuple[type[Seen], ...]] = (ToolSeen,)
+
+    nudge: int = 6
+    similarity: float = 0.9
+    least_characters: int = 16
+    ceiling: Severity = Severity.NUDGE
+
+    def __post_init__(self) -> None:
+        check_ascending("Stagnations", self.nudge, None, None)
+        if not 0 < self.similarity <= 1:
+            raise ConfigError(f"Stagnations.similarity must lie between 0 and 1, not {self.similarity!r}")
+
+    def probe(self) -> Probe:
+        return _StagnationProbe(self)
+
+
+class _Standstill:
+    __slots__ = ("count", "epoch", "onset", "round", "sketch")
+
+    def __init__(self, sketch: frozenset[int], seen: ToolSeen) -> None:
+        self.sketch = sketch
+        self.count = 1
+        self.onset = seen.step
+        self.round = seen.round
+        self.epoch = seen.epoch
+
+
+class _StagnationProbe:
+    def __init__(self, config: Stagnations) -> None:
+        self._config = config
+        self._agents: OrderedDict[str, _Standstill] = OrderedDict()
+
+    def observe(self, seen: Seen) -> Finding | None:
+        assert isinstance(seen, ToolSeen)
+        text = seen.text
+        if seen.outcome != "ok" or len(text) < self._config.least_characters or seen.effect not in ("read", "run"):
+            self._agents.pop(seen.agent, None)
+            return None
+        sketch = _sketch(text)
+        still = self._agents.get(seen.agent)
+        if still is None or still.epoch != seen.epoch or not self._same(sketch, still.sketch):
+            if still is None and len(self._agents) >= _CAPACITY:
+                self._agents.popitem(last=False)
+            self._agents[seen.agent] = _Standstill(sketch, seen)
+            return None
+        if still.round == seen.round:
+            return None
+        still.round = seen.round
+        still.count += 1
+        if still.count < self._config.nudge:
+            return None
+        return Finding(
+            family="stagnation",
+            rule="constant_result",
+            key=f"stagnation:{seen.agent}",
+            level=min(self._config.ceiling, Severity.NUDGE),
+            count=still.count,
+            limit=self._config.nudge,
+            onset_step=still.onset,
+            step=seen.step,
+            agent=seen.agent,
+            subject=seen.tool,
+            cause="nothing_new",
+            hard=False,
+        )
+
+    def _same(self, a: frozenset[int], b: frozenset[int]) -> bool:
+        return a == b or len(a & b) >= self._config.similarity * len(a | b)
+
+    def forget(self, agent: str | None) -> None:
+        if agent is None:
+            self._agents.clear()
+        else:
+            self._agents.pop(agent, None)
+
+    def dump(self) -> object:
+        return [
+            [agent, sorted(s.sketch), s.count, s.onset, s.round, s.epoch] for agent, s in self._agents.items()
+        ]
+
+    def load(self, data: object) -> None:
+        self._agents.clear()
+        assert isinstance(data, list)
+        for agent, sketch, count, onset, round_, epoch in data:  # pyright: ignore[reportUnknownVariableType]
+            still = self._agents[agent] = _Standstill.__new__(_Standstill)
+            still.sketch, still.count, still.onset = frozenset(sketch), count, onset  # pyright: ignore[reportUnknownArgumentType]
+            still.round, still.epoch = round_, epoch
+
+
+def _sketch(text: str) -> frozenset[int]:
+    """The smallest hashes of a result's words, blind to order, times and references; 16 bits each."""
+    if len(text) > 2 * EDGE:
+        text = text[:EDGE] + text[-EDGE:]
+    tokens = set(_TOKEN.findall(_REFERENCE.sub("§", mask(text))))
+    return frozenset(sorted(crc32(token.encode()) & 0xFFFF for token in tokens)[:_SKETCH])
