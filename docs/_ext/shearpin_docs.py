@@ -21,6 +21,7 @@ from sphinx.util.docutils import SphinxDirective
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
+_CODE = re.compile(r"(?<![`:])`([^`\n]+)`(?![`_])")
 _ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
@@ -85,8 +86,17 @@ class BreakerDiagramDirective(SphinxDirective):
         return [nodes.raw("", draw(), format="html")]
 
 
+def code_is_code(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """Docstrings mark code with single backticks; reStructuredText wants two."""
+    lines[:] = [_CODE.sub(r"``\1``", line) for line in lines]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives."""
+    app.setup_extension("sphinx.ext.autodoc")
+    app.connect("autodoc-process-docstring", code_is_code, priority=400)
     app.add_directive("settings", SettingsDirective)
     app.add_directive("breaker-table", BreakerTableDirective)
     app.add_directive("breaker-diagram", BreakerDiagramDirective)

@@ -36,8 +36,7 @@ def test_every_public_name_is_in_the_reference_and_has_a_docstring(name: str) ->
 @pytest.mark.parametrize("command", sorted(main.commands))
 def test_every_command_is_documented(command: str) -> None:
     page = read("docs/cli.md")
-    assert f"## `shearpin {command}`" in page
-    assert f":commands: {command}" in page
+    assert f":prog: shearpin {command}\n" in page
     assert main.commands[command].help
     undocumented = [
         param.name

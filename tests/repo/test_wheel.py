@@ -20,16 +20,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     given = os.environ.get("SHEARPIN_WHEEL")
     if given is None:
         folder = tmp_path_factory.mktemp("dist")
-        build = [
-            sys.executable,
-            "-m",
-            "build",
-            "--wheel",
-            "--no-isolation",
-            "--outdir",
-            str(folder),
-        ]
-        subprocess.run([*build, str(ROOT)], check=True, capture_output=True)
+        build = [sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "--no-build-isolation"]
+        subprocess.run([*build, "--wheel-dir", str(folder), str(ROOT)], check=True)
         given = str(next(folder.glob("*.whl")))
     return zipfile.ZipFile(Path(given))
 
