@@ -19,26 +19,42 @@ __all__ = ["mask", "mask_error", "words_of"]
 EDGE = 600
 """Characters masked at the head and at the tail of a long text; the middle counts as it stands."""
 
-_VOLATILE = re.compile(
-    r"""
-      \d{4}-\d\d-\d\d[T\ ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\ ?(?:Z|UTC|[+-]\d\d:?\d\d))?  # ISO time
-    | \d{4}年\d{1,2}月\d{1,2}日\s?\d{1,2}[:时]\d{1,2}(?:[:分]\d{1,2}秒?)?
-    | \b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?(?:\ ?[AP]M)?\b                                       # clock
-    | \b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b     # UUID
-    | \b1[4-9]\d{8}(?:\d{3}|\d{6})?(?:\.\d+)?\b                                            # epoch
-    | \b0x[0-9a-fA-F]{4,}\b
-    | \b(?=[a-fA-F]*[0-9])(?=[0-9]*[a-fA-F])[0-9a-fA-F]{12,}\b                             # long hex
-    | \b\d+(?:\.\d+)?\ ?(?:ms|msecs?|µs|us|ns|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?)\b
-    | \b\d+m\d+(?:\.\d+)?s\b
-    | \d+(?:\.\d+)?\s?(?:毫秒|秒|分钟|小时)
-    | \b(?:pid|PID|process\ id|tid)["']?\s?[=:#]?\s?\d+
-    | \b(?:duration|elapsed|took|latency|runtime|time)(?:_?(?:ms|s|sec|secs|seconds)|Ms|Sec|Seconds)?["']?\s?[=:]\s?\d+(?:\.\d+)?
-    | \b(?:req|request|trace|span|session|correlation)[-_ ]?(?:id|ID|Id)?["']?\s?[=:#]\s?["']?[\w-]*\d[\w-]*
-    | \b(?:req|request|trace|span)[-_][\w-]*\d[\w-]*
-    """,
+# The patterns begin with a character class each: that is what lets `re` skip ahead quickly.
+_DIGIT_LED = re.compile(
+    r"""[0-9](?<!\w[0-9])(?:
+      \d{3}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[ ]?(?:Z|UTC|[+-]\d\d:?\d\d))?\b # ISO time
+    | \d{3}年\d{1,2}月\d{1,2}日\s?\d{1,2}[:时]\d{1,2}(?:[:分]\d{1,2}秒?)?
+    | \d?:\d\d:\d\d(?:[.,]\d+)?(?:[ ]?[AP]M)?\b                                          # clock
+    | (?<=1)[4-9]\d{8}(?:\d{3}|\d{6})?(?:\.\d+)?\b                                        # epoch
+    | (?<=0)x[0-9a-fA-F]{4,}\b
+    | \d*(?:\.\d+)?[ ]?(?:ms|msecs?|µs|us|ns|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?)\b
+    | \d*m\d+(?:\.\d+)?s\b
+    | \d*(?:\.\d+)?\s?(?:毫秒|秒|分钟|小时)
+    )""",
     re.VERBOSE,
 )
-_HAS_DIGIT = re.compile(r"\d")
+_HEX_LED = re.compile(
+    r"""[0-9a-fA-F](?<!\w.)(?:
+      [0-9a-fA-F]{7}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b
+    | [0-9a-fA-F]{11,}\b
+    )""",
+    re.VERBOSE,
+)
+_LABELLED = re.compile(
+    r"""[pPtTrRsScCdDeElL](?<!\w.)(?:
+      (?<=[pP])(?:id|ID|rocess\ id)["']?\s?[=:#]?\s?\d+
+    | (?<=[tT])(?:id|ID)["']?\s?[=:#]?\s?\d+
+    | (?:(?<=[rR])eq(?:uest)?|(?<=[tT])race|(?<=[sS])pan|(?<=[sS])ession|(?<=[cC])orrelation)
+      (?:[-_ ]?(?:id|ID|Id)?["']?\s?[=:#]\s?["']?[\w-]*\d[\w-]*|[-_][\w-]*\d[\w-]*)
+    | (?:(?<=[dD])uration|(?<=[eE])lapsed|(?<=[tT])ook|(?<=[tT])ime|(?<=[lL])atency|(?<=[rR])untime)
+      (?:_?(?:ms|s|sec|secs|seconds)|Ms|Sec|Seconds)?["']?\s?[=:]\s?\d+(?:\.\d+)?
+    )""",
+    re.VERBOSE,
+)
+_LABELS = ("pid", "PID", "rocess id", "tid", "req", "race", "pan", "ession", "orrelation", "uration",
+           "lapsed", "ook", "ime", "atency", "untime")  # fmt: skip
+_HEX_HINT = re.compile(r"[0-9a-fA-F]{8}[0-9a-fA-F-]{4}")
+_HAS_DIGIT = re.compile(r"[0-9]")
 _SPANS = re.compile(r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|`[^`\n]{0,200}`|\[[^\]\n]{0,200}\]|“[^”\n]{0,200}”|「[^」\n]{0,200}」|<[^>\n]{0,200}>")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD = re.compile(r"\w+")
@@ -48,9 +64,25 @@ _SPACE = re.compile(r"\s+")
 def mask(text: str) -> str:
     """The text with its volatile parts replaced; the middle of long texts is left as it is."""
     if len(text) <= 2 * EDGE:
-        return _VOLATILE.sub("§", text) if _HAS_DIGIT.search(text) else text
-    head, middle, tail = text[:EDGE], text[EDGE:-EDGE], text[-EDGE:]
-    return f"{_VOLATILE.sub('§', head)}{middle}{_VOLATILE.sub('§', tail)}"
+        return _mask(text)
+    return f"{_mask(text[:EDGE])}{text[EDGE:-EDGE]}{_mask(text[-EDGE:])}"
+
+
+def _mask(text: str) -> str:
+    if _HAS_DIGIT.search(text) is None:
+        return text
+    if _HEX_HINT.search(text) is not None:
+        text = _HEX_LED.sub(_hex, text)
+    text = _DIGIT_LED.sub("§", text)
+    if any(label in text for label in _LABELS):
+        text = _LABELLED.sub("§", text)
+    return text
+
+
+def _hex(match: re.Match[str]) -> str:
+    """Long hex has a letter and a digit; a long decimal number or a word is neither."""
+    found = match.group()
+    return found if found.isdigit() or found.isalpha() else "§"
 
 
 def words_of(texts: Iterable[str]) -> frozenset[str]:
@@ -68,4 +100,4 @@ def mask_error(text: str, echoed: frozenset[str] = frozenset()) -> str:
     text = _SPANS.sub("§", text)
     if echoed:
         text = _WORD.sub(lambda m: "§" if m.group() in echoed else m.group(), text)
-    return _SPACE.sub(" ", _NUMBER.sub("#", _VOLATILE.sub("§", text))).strip()
+    return _SPACE.sub(" ", _NUMBER.sub("#", _mask(text))).strip()

@@ -66,10 +66,12 @@ class Stagnations:
 
 
 class _Standstill:
-    __slots__ = ("count", "epoch", "onset", "round", "sketch")
+    __slots__ = ("count", "epoch", "onset", "result_key", "round", "size", "sketch")
 
-    def __init__(self, sketch: frozenset[int], seen: ToolSeen) -> None:
-        self.sketch = sketch
+    def __init__(self, seen: ToolSeen) -> None:
+        self.sketch: frozenset[int] = frozenset()
+        self.result_key = seen.result_key
+        self.size = len(seen.text)
         self.count = 1
         self.onset = seen.step
         self.round = seen.round
@@ -87,12 +89,11 @@ class _StagnationProbe:
         if seen.outcome != "ok" or len(text) < self._config.least_characters or seen.effect not in ("read", "run"):
             self._agents.pop(seen.agent, None)
             return None
-        sketch = _sketch(text)
         still = self._agents.get(seen.agent)
-        if still is None or still.epoch != seen.epoch or not self._same(sketch, still.sketch):
+        if still is None or still.epoch != seen.epoch or not self._again(still, seen):
             if still is None and len(self._agents) >= _CAPACITY:
                 self._agents.popitem(last=False)
-            self._agents[seen.agent] = _Standstill(sketch, seen)
+            self._agents[seen.agent] = _Standstill(seen)
             return None
         if still.round == seen.round:
             return None
@@ -115,8 +116,17 @@ class _StagnationProbe:
             hard=False,
         )
 
-    def _same(self, a: frozenset[int], b: frozenset[int]) -> bool:
-        return a == b or len(a & b) >= self._config.similarity * len(a | b)
+    def _again(self, still: _Standstill, seen: ToolSeen) -> bool:
+        """Whether a result says what the last one said. Words are looked at only if the sizes agree."""
+        if seen.result_key == still.result_key:
+            return True
+        size = len(seen.text)
+        if not 0.8 <= size / still.size <= 1.25:
+            return False
+        sketch = _sketch(seen.text)
+        known, still.sketch, still.result_key = still.sketch, sketch, seen.result_key
+        # without a sketch of the result before, sizes have to do: the next one will tell
+        return not known or len(known & sketch) >= self._config.similarity * len(known | sketch)
 
     def forget(self, agent: str | None) -> None:
         if agent is None:
@@ -126,15 +136,17 @@ class _StagnationProbe:
 
     def dump(self) -> object:
         return [
-            [agent, sorted(s.sketch), s.count, s.onset, s.round, s.epoch] for agent, s in self._agents.items()
+            [agent, sorted(s.sketch), s.result_key, s.size, s.count, s.onset, s.round, s.epoch]
+            for agent, s in self._agents.items()
         ]
 
     def load(self, data: object) -> None:
         self._agents.clear()
         assert isinstance(data, list)
-        for agent, sketch, count, onset, round_, epoch in data:  # pyright: ignore[reportUnknownVariableType]
+        for agent, sketch, result, size, count, onset, round_, epoch in data:  # pyright: ignore[reportUnknownVariableType]
             still = self._agents[agent] = _Standstill.__new__(_Standstill)
-            still.sketch, still.count, still.onset = frozenset(sketch), count, onset  # pyright: ignore[reportUnknownArgumentType]
+            still.sketch, still.result_key, still.size = frozenset(sketch), result, size  # pyright: ignore[reportUnknownArgumentType]
+            still.count, still.onset = count, onset
             still.round, still.epoch = round_, epoch
 
 
