@@ -1,0 +1,326 @@
+"""The call layer: sees every model and tool call of a run, and can refuse it before it happens.
+
+Contract: the handler travels in a context variable that LangChain asks whenever it sets up
+callbacks, so that it reaches sub-agents in tools, closures, `@task`s and Send branches, and is not
+lost where user code passes callbacks of its own. It is synchronous and inline: errors raised by
+asynchronous handlers would be swallowed. Only refusals leave it; any other fault is contained.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import NamedTuple, TypeVar
+from uuid import UUID
+from zlib import crc32
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.tracers.context import register_configure_hook
+from langgraph.errors import GraphBubbleUp
+
+from shearpin.adapters.messages import content_text, requests_of, usage_of
+from shearpin.adapters.run import OpenCall, Run
+from shearpin.adapters.signals import HardStop, PausingStop, Stop, stop_in
+from shearpin.events import (
+    CallStatus,
+    ModelCalled,
+    ModelReturned,
+    ToolCalled,
+    ToolReturned,
+    Usage,
+)
+from shearpin.verdicts import PROCEED, Halt, Verdict
+
+__all__ = ["HANDLER", "CallLayer", "Place", "current_run", "place_of", "status_of_error"]
+
+T = TypeVar("T")
+
+
+class Place(NamedTuple):
+    """Where in the tree something happens.
+
+    Attributes:
+        task: the host's id of the node execution, empty outside a graph.
+        agent: the path of graphs without task ids, `main` for the root.
+        node: the node's name.
+    """
+
+    task: str
+    agent: str
+    node: str
+
+
+def place_of(metadata: Mapping[str, object] | None) -> Place:
+    """The place that callback or node metadata names."""
+    if not metadata:
+        return Place("", "main", "")
+    namespace = metadata.get("langgraph_checkpoint_ns")
+    node = metadata.get("langgraph_node")
+    if not isinstance(namespace, str) or not isinstance(node, str):
+        return Place("", "main", "")
+    task = namespace.rpartition(":")[2]
+    if "|" not in namespace:
+        return Place(task, "main", node)
+    parts = [part.partition(":")[0] for part in namespace.split("|")[:-1]]
+    agent = "/".join(part for part in parts if not part.isdigit())
+    name = metadata.get("lc_agent_name")
+    return Place(task, f"{agent}:{name}" if isinstance(name, str) else agent, node)
+
+
+class CallLayer(BaseCallbackHandler):
+    """The callback handler of one run."""
+
+    raise_error = True
+    run_inline = True
+    ignore_chain = True
+    ignore_retriever = True
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    # -- models ---------------------------------------------------------------------------------
+
+    def on_chat_model_start(
+        self,
+        serialized: object,
+        messages: Sequence[Sequence[BaseMessage]],
+        *,
+        run_id: UUID,
+        metadata: Mapping[str, object] | None = None,
+        **kwargs: object,
+    ) -> None:
+        """A chat model is about to be called; raises `Stop` where it must not."""
+        self._model_starts(run_id, metadata)
+
+    def on_llm_start(
+        self,
+        serialized: object,
+        prompts: Sequence[str],
+        *,
+        run_id: UUID,
+        metadata: Mapping[str, object] | None = None,
+        **kwargs: object,
+    ) -> None:
+        """A text model is about to be called; raises `Stop` where it must not."""
+        self._model_starts(run_id, metadata)
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: object) -> None:
+        """A model has answered."""
+        self._contained("on_llm_end", lambda: self._model_ends(response, run_id), None)
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
+        """A model call has failed, or its stream was closed."""
+        self._contained("on_llm_error", lambda: self._model_fails(run_id), None)
+
+    def _model_starts(self, run_id: UUID, metadata: Mapping[str, object] | None) -> None:
+        def report() -> tuple[Verdict, Place]:
+            run, place = self.run, place_of(metadata)
+            if run.closed:
+                return self._over() or PROCEED, place
+            scope = place.task or run.id
+            call = f"{scope}@{run.ordinal(f'{scope}@')}"
+            model = metadata.get("ls_model_name") if metadata else None
+            run.speakers.add((place.agent, place.node))
+            verdict = run.before(
+                ModelCalled(
+                    run.now(), call, place.agent, place.node, model if isinstance(model, str) else None
+                )
+            )
+            if not isinstance(verdict, Halt):
+                run.open[run_id] = OpenCall(
+                    call, place.agent, place.node, model if isinstance(model, str) else ""
+                )
+            return verdict, place
+
+        verdict, place = self._contained("on_chat_model_start", report, (PROCEED, Place("", "", "")))
+        if isinstance(verdict, Halt):
+            self._refuse(verdict, place)
+
+    def _model_ends(self, response: LLMResult, run_id: UUID) -> None:
+        opened = self.run.open.pop(run_id, None)
+        if opened is None:
+            return
+        first = response.generations[0][0] if response.generations and response.generations[0] else None
+        message = first.message if isinstance(first, ChatGeneration) else None
+        text = content_text(message.content) if message is not None else getattr(first, "text", "")
+        self.run.after(
+            ModelReturned(
+                self.run.now(),
+                opened.call,
+                opened.agent,
+                opened.node,
+                text=text,
+                requests=requests_of(message) if message is not None else (),
+                usage=_usage(message),
+                model=opened.name or None,
+            )
+        )
+
+    def _model_fails(self, run_id: UUID) -> None:
+        opened = self.run.open.pop(run_id, None)
+        if opened is not None:
+            self.run.after(
+                ModelReturned(
+                    self.run.now(),
+                    opened.call,
+                    opened.agent,
+                    opened.node,
+                    model=opened.name or None,
+                    status="error",
+                )
+            )
+
+    # -- tools ----------------------------------------------------------------------------------
+
+    def on_tool_start(
+        self,
+        serialized: Mapping[str, object] | None,
+        input_str: str,
+        *,
+        run_id: UUID,
+        metadata: Mapping[str, object] | None = None,
+        inputs: Mapping[str, object] | None = None,
+        **kwargs: object,
+    ) -> None:
+        """A tool is about to run; raises `Stop` where it must not.
+
+        A block cannot be answered from here: the call runs, and is noted as not held back.
+        """
+
+        def report() -> tuple[Verdict, Place]:
+            run, place = self.run, place_of(metadata)
+            if run.closed:
+                return self._over() or PROCEED, place
+            name = str((serialized or {}).get("name") or kwargs.get("name") or "tool")
+            args = inputs if inputs is not None else input_str
+            call = self._tool_call_id(place, name, args, kwargs.get("tool_call_id"))
+            if call in run.answering:
+                run.open[run_id] = OpenCall(call, place.agent, place.node, name, args, held=True)
+                halt = run.stopped
+                return (halt if halt is not None else PROCEED), place
+            run.open[run_id] = OpenCall(call, place.agent, place.node, name, args)
+            verdict = run.before(
+                ToolCalled(run.now(), call, name, args, place.agent, place.node)
+            )
+            if isinstance(verdict, Halt):
+                del run.open[run_id]
+            elif verdict is not PROCEED:
+                run.not_carried_out(verdict)
+            return verdict, place
+
+        verdict, place = self._contained("on_tool_start", report, (PROCEED, Place("", "", "")))
+        if isinstance(verdict, Halt):
+            self._refuse(verdict, place)
+
+    def on_tool_end(self, output: object, *, run_id: UUID, **kwargs: object) -> None:
+        """A tool has answered."""
+
+        def report() -> None:
+            status: CallStatus = "success"
+            if isinstance(output, ToolMessage):
+                status = "error" if output.status == "error" else "success"
+            self._tool_ends(run_id, result_of(output), status)
+
+        self._contained("on_tool_end", report, None)
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
+        """A tool has failed. Interrupts and our own stops are no answers."""
+
+        def report() -> None:
+            if isinstance(error, GraphBubbleUp) or stop_in(error) is not None:
+                self.run.open.pop(run_id, None)
+            else:
+                self._tool_ends(run_id, str(error) or type(error).__name__, status_of_error(error))
+
+        self._contained("on_tool_error", report, None)
+
+    def _tool_ends(self, run_id: UUID, result: object, status: CallStatus) -> None:
+        opened = self.run.open.pop(run_id, None)
+        if opened is None:
+            return
+        if opened.held:
+            if opened.call in self.run.answering:
+                self.run.answering[opened.call] = status
+            return
+        args = opened.args
+        self.run.after(
+            ToolReturned(
+                self.run.now(),
+                opened.call,
+                opened.name,
+                args if isinstance(args, (Mapping, str)) else str(args),  # pyright: ignore[reportUnknownArgumentType]
+                result,
+                status,
+                opened.agent,
+                opened.node,
+            )
+        )
+
+    def _tool_call_id(self, place: Place, name: str, args: object, given: object) -> str:
+        scope = place.task or self.run.id
+        if isinstance(given, str) and given:
+            return f"{scope}:{given}"
+        key = f"{scope}:{name}:{crc32(str(args).encode('utf-8', 'replace'))}"
+        return f"{key}#{self.run.ordinal(key)}"
+
+    # -- shared ---------------------------------------------------------------------------------
+
+    def _refuse(self, halt: Halt, place: Place) -> None:
+        if not self.run.redirects:
+            raise PausingStop(halt)
+        if self.run.refusal(place.task) > 1:
+            raise HardStop(halt)
+        raise Stop(halt)
+
+    def _over(self) -> Halt | None:
+        """Stray work of a run that is over is none of our business, unless the run was stopped."""
+        return self.run.halted if self.run.closed else None
+
+    def _contained(self, where: str, act: Callable[[], T], otherwise: T) -> T:
+        try:
+            return act()
+        except Exception as error:
+            self.run.fault(f"calls.{where}", error)
+            return otherwise
+
+
+def _usage(message: BaseMessage | None) -> Usage | None:
+    return usage_of(message) if message is not None else None
+
+
+def result_of(output: object) -> object:
+    """What a tool answered, as the model will read it."""
+    return output.content if isinstance(output, BaseMessage) else output  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+
+
+def status_of_error(error: BaseException) -> CallStatus:
+    """Whether a failed call failed for its arguments or for another reason."""
+    name = type(error).__name__
+    return "bad_args" if name in ("ValidationError", "ToolInvocationError") else "error"
+
+
+HANDLER: ContextVar[CallLayer | None] = ContextVar("shearpin_run", default=None)
+"""The call layer of the run that this code belongs to."""
+
+
+def current_run() -> Run | None:
+    """The run that this code belongs to, unless it is over."""
+    handler = HANDLER.get()
+    if handler is None or handler.run.closed:
+        return None
+    return handler.run
+
+
+class _Quiet(logging.Filter):
+    """Keeps LangChain from warning about each refused call."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        args = record.args
+        return not (isinstance(args, tuple) and args and args[0] == CallLayer.__name__)
+
+
+register_configure_hook(HANDLER, inheritable=True)
+logging.getLogger("langchain_core.callbacks.manager").addFilter(_Quiet())

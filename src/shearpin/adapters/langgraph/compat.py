@@ -1,0 +1,205 @@
+"""Every touch of LangGraph's private parts. Nothing else in Shearpin knows them.
+
+Used: `PregelNode.copy`, `.node` (a cached property: what is executed), `.bound`, `.writers`;
+`Pregel.nodes` and `.channels`; a `ToolNode`'s `_run_one`, `_arun_one`; the names of three keys in a
+task's configuration. `self_test` proves on the graph at hand that they still work; where it fails,
+guarding falls back on public parts alone (callbacks see and refuse; a refusal pauses the run).
+Verified on LangGraph 1.0.10 to 1.2.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Awaitable, Callable, Mapping
+from types import MethodType
+from typing import Any, Protocol, cast
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
+from langgraph.channels.base import BaseChannel
+from langgraph.channels.binop import BinaryOperatorAggregate
+from langgraph.channels.last_value import LastValue
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.prebuilt import ToolNode
+from langgraph.pregel import Pregel
+from langgraph.pregel._read import DEFAULT_BOUND, ChannelRead, PregelNode
+
+__all__ = [
+    "AnyGraph",
+    "AnyNode",
+    "ambient",
+    "configurable",
+    "executable_with",
+    "install",
+    "is_idle",
+    "message_channel",
+    "read_channel",
+    "reducers",
+    "saver_of",
+    "self_test",
+    "with_calls",
+    "with_nodes",
+]
+
+AnyGraph = Pregel[Any, Any, Any, Any]
+AnyNode = PregelNode
+AnyRunnable = Runnable[Any, Any]
+
+_CONFIGURABLE = "configurable"
+_CHECKPOINTER = "__pregel_checkpointer"
+_TASK = "__pregel_task_id"
+
+
+class _RunOne(Protocol):
+    def __call__(self, call: Any, *rest: Any) -> Any: ...
+
+
+# -- nodes --------------------------------------------------------------------------------------
+
+
+def is_idle(node: AnyNode) -> bool:
+    """Whether a node only passes values on (`__start__`), so that there is nothing to guard."""
+    return node.bound is DEFAULT_BOUND
+
+
+def executable_with(node: AnyNode, bound: AnyRunnable | None) -> AnyRunnable | None:
+    """What LangGraph executes for a node, with `bound` in place of its main part where given."""
+    return node.node if bound is None else node.copy({"bound": bound}).node
+
+
+def install(node: AnyNode, runnable: AnyRunnable) -> AnyNode:
+    """A copy of a node that executes `runnable` and is the same in all other respects."""
+    twin = node.copy({})
+    twin.__dict__["node"] = runnable
+    return twin
+
+
+def with_nodes(graph: AnyGraph, cls: type[AnyGraph], nodes: Mapping[str, AnyNode]) -> AnyGraph:
+    """A shallow copy of a graph, of class `cls`, with other nodes; private attributes stay."""
+    twin = cls.__new__(cls)
+    twin.__dict__.update(graph.__dict__)
+    twin.nodes = dict(nodes)
+    return twin
+
+
+def self_test(graph: AnyGraph) -> str | None:
+    """What does not work as it should on this graph; None if everything does."""
+    marker = DEFAULT_BOUND
+    try:
+        for name, node in graph.nodes.items():
+            twin = install(node, marker)
+            if twin.node is not marker or twin.bound is not node.bound:
+                return f"node {name!r} does not keep a replaced executable"
+            if twin.writers is not node.writers or twin.subgraphs is not node.subgraphs:
+                return f"node {name!r} does not keep its writers or subgraphs when copied"
+    except Exception as error:
+        return f"nodes cannot be copied: {type(error).__name__}: {error}"
+    return None
+
+
+# -- tool nodes ---------------------------------------------------------------------------------
+
+
+def with_calls(
+    node: ToolNode,
+    around: Callable[[Callable[[], Any], Mapping[str, Any], RunnableConfig], Any],
+    aaround: Callable[[Callable[[], Awaitable[Any]], Mapping[str, Any], RunnableConfig], Awaitable[Any]],
+) -> ToolNode | None:
+    """A copy of a ToolNode in which each call goes through `around`; None if that cannot be done."""
+    one = getattr(node, "_run_one", None)
+    aone = getattr(node, "_arun_one", None)
+    if not callable(one) or not callable(aone):
+        return None
+    twin = copy.copy(node)
+    for name in ("func", "afunc"):
+        method = getattr(node, name, None)
+        if isinstance(method, MethodType) and method.__self__ is node:
+            setattr(twin, name, MethodType(method.__func__, twin))
+    run_one = cast("_RunOne", MethodType(cast("MethodType", one).__func__, twin))
+    arun_one = cast("_RunOne", MethodType(cast("MethodType", aone).__func__, twin))
+
+    def guarded(call: Any, *rest: Any) -> Any:
+        return around(functools.partial(run_one, call, *rest), call, _config_in(rest))
+
+    async def aguarded(call: Any, *rest: Any) -> Any:
+        return await aaround(functools.partial(arun_one, call, *rest), call, _config_in(rest))
+
+    twin.__dict__["_run_one"] = guarded
+    twin.__dict__["_arun_one"] = aguarded
+    return twin
+
+
+def _config_in(arguments: tuple[Any, ...]) -> RunnableConfig:
+    for argument in reversed(arguments):
+        config = argument if isinstance(argument, dict) else getattr(argument, "config", None)
+        if isinstance(config, dict) and _CONFIGURABLE in config:
+            return cast("RunnableConfig", config)
+    return {}
+
+
+# -- state --------------------------------------------------------------------------------------
+
+
+def reducers(graph: AnyGraph) -> frozenset[str]:
+    """The channels into which updates are merged, so that an equal update may be progress."""
+    return frozenset(
+        name
+        for name, channel in graph.channels.items()
+        if isinstance(channel, BaseChannel)
+        and not name.startswith(("branch:", "join:", "__pregel"))
+        and not isinstance(channel, LastValue)
+    )
+
+
+def message_channel(graph: AnyGraph) -> tuple[str, bool] | None:
+    """The channel that holds the conversation, and whether updates are merged into it by a reducer."""
+    merged = {
+        name: channel.operator
+        for name, channel in graph.channels.items()
+        if isinstance(channel, BinaryOperatorAggregate)
+    }
+    if "messages" in graph.channels:
+        return "messages", not isinstance(graph.channels["messages"], LastValue)
+    for name, operator in merged.items():
+        inner = getattr(operator, "func", operator)
+        if "add_messages" in getattr(inner, "__name__", ""):
+            return name, True
+    return ("__root__", "__root__" in merged) if "__root__" in graph.channels else None
+
+
+def read_channel(config: RunnableConfig, channel: str) -> object:
+    """The value of a channel as a running task sees it, with the task's own writes."""
+    return ChannelRead.do_read(config, select=channel, fresh=True)
+
+
+# -- configuration ------------------------------------------------------------------------------
+
+
+def configurable(*configs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The `configurable` parts of several configurations in one; later ones win."""
+    merged: dict[str, Any] = {}
+    for config in configs:
+        if config:
+            merged.update(config.get(_CONFIGURABLE) or {})
+    return merged
+
+
+def ambient() -> Mapping[str, Any] | None:
+    """The configuration of the code that is running, inside a node or runnable."""
+    return cast("Mapping[str, Any] | None", var_child_runnable_config.get())
+
+
+def is_nested(values: Mapping[str, Any]) -> bool:
+    """Whether these `configurable` values belong to a task of another graph."""
+    return _TASK in values
+
+
+def saver_of(graph: AnyGraph, values: Mapping[str, Any]) -> BaseCheckpointSaver[Any] | None:
+    """The checkpointer that a run will use; None where it uses none."""
+    lent = values.get(_CHECKPOINTER)
+    own = graph.checkpointer
+    for saver in (lent, own):
+        if isinstance(saver, BaseCheckpointSaver):
+            return cast("BaseCheckpointSaver[Any]", saver)
+    return None

@@ -1,0 +1,89 @@
+"""The normal end of a stopped run.
+
+Contract: the graph drains as if it had come to its end by itself. Every tool call at the end of the
+conversation is answered, then comes one last word, then the agent's after-hooks run; no edge of the
+ended node is followed. Nothing is said twice, in whichever graph of the tree the run is stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command
+
+from shearpin.adapters.langgraph.compat import (
+    AnyGraph,
+    AnyNode,
+    AnyRunnable,
+    message_channel,
+    read_channel,
+)
+from shearpin.adapters.messages import answer, is_messages, last_word, last_word_id, unanswered
+from shearpin.adapters.run import Run
+from shearpin.adapters.toolcalls import not_run
+from shearpin.verdicts import Halt
+
+__all__ = ["AFTER_HOOK", "Endings", "endings_of"]
+
+AFTER_HOOK = ".after_agent"
+"""How `create_agent` ends the names of the nodes that run once an agent is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endings:
+    """How nodes of one graph end a stopped run.
+
+    Attributes:
+        channel: the channel that holds the conversation, where there is one.
+        merged: whether that channel merges updates; if not, it is written as a whole.
+        exit: the first after-hook, where there is one.
+    """
+
+    channel: str | None
+    merged: bool
+    exit: str | None
+
+    def end(self, run: Run, halt: Halt, node: AnyNode, config: RunnableConfig) -> None:
+        """End the graph from within the task of a node, instead of the node's own writes."""
+        update = self._last_messages(run, halt, config)
+        if not node.writers or (update is None and self.exit is None):
+            return
+        writer = cast("AnyRunnable", node.writers[0])
+        if self.channel == "__root__":
+            if update is not None:
+                writer.invoke(update, config)
+            return
+        named = {self.channel: update} if update is not None and self.channel else None
+        writer.invoke(Command(update=named, goto=self.exit or ()), config)
+
+    def _last_messages(
+        self, run: Run, halt: Halt, config: RunnableConfig
+    ) -> list[BaseMessage] | None:
+        if self.channel is None:
+            return None
+        held = read_channel(config, self.channel)
+        if not is_messages(held) and not (self.merged and self.channel == "messages" and not held):
+            return None
+        messages = cast("list[BaseMessage]", held or [])
+        if any(message.id == last_word_id(run.id) for message in messages[-4:]):
+            return None
+        metadata = cast("Mapping[str, Any]", config.get("metadata") or {})
+        namespace = str(metadata.get("langgraph_checkpoint_ns", ""))
+        if not run.say_once(namespace.rpartition("|")[0]):
+            return None
+        text = not_run(halt)
+        answers = [answer(run.id, request, text) for request in unanswered(messages) if request.id]
+        news: list[BaseMessage] = [*answers, last_word(run.id, halt)]
+        return news if self.merged else [*messages, *news]
+
+
+def endings_of(graph: AnyGraph) -> Endings:
+    """How the nodes of a graph end a stopped run."""
+    found = message_channel(graph)
+    hooks = [name for name in graph.nodes if name.endswith(AFTER_HOOK)]
+    channel, merged = found if found is not None else (None, False)
+    return Endings(channel, merged, hooks[-1] if hooks else None)

@@ -1,0 +1,36 @@
+"""Around each call of a ToolNode: the call can be answered without being run."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.prebuilt import ToolNode
+
+from shearpin.adapters import toolcalls
+from shearpin.adapters.calls import current_run
+from shearpin.adapters.langgraph.compat import with_calls
+
+__all__ = ["guarded_tool_node"]
+
+
+def guarded_tool_node(node: ToolNode) -> ToolNode | None:
+    """A copy of a ToolNode that asks before each call; None if this ToolNode cannot be copied so."""
+    tools = node.tools_by_name
+
+    def around(execute: Callable[[], Any], call: Mapping[str, Any], config: RunnableConfig) -> Any:
+        run = current_run()
+        if run is None:
+            return execute()
+        return toolcalls.around(run, execute, call, config, call.get("name") in tools)
+
+    async def aaround(
+        execute: Callable[[], Awaitable[Any]], call: Mapping[str, Any], config: RunnableConfig
+    ) -> Any:
+        run = current_run()
+        if run is None:
+            return await execute()
+        return await toolcalls.aaround(run, execute, call, config, call.get("name") in tools)
+
+    return with_calls(node, around, aaround)

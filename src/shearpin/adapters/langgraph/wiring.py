@@ -1,0 +1,148 @@
+"""What a guarded graph is made of: guarded nodes, guarded subgraphs, and the recipe they follow."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from langchain_core.tools import BaseTool
+from langgraph.prebuilt import ToolNode
+from langgraph.pregel import Pregel
+
+from shearpin import clock
+from shearpin.adapters.langgraph.compat import (
+    AnyGraph,
+    AnyNode,
+    AnyRunnable,
+    executable_with,
+    install,
+    is_idle,
+    reducers,
+    self_test,
+    with_nodes,
+)
+from shearpin.adapters.langgraph.nodes import GuardedNode, NodePlan
+from shearpin.adapters.langgraph.state import Runs, Threads
+from shearpin.adapters.langgraph.stopping import endings_of
+from shearpin.adapters.langgraph.toolnodes import guarded_tool_node
+from shearpin.core.settings import Settings
+from shearpin.core.tools import ToolFacts
+from shearpin.recipe import Guard
+
+__all__ = ["WIRING", "Wiring", "guarded_nodes", "is_guarded", "tool_facts", "wiring_of"]
+
+logger = logging.getLogger("shearpin")
+
+WIRING = "__shearpin__"
+"""Name of the class attribute by which a guarded graph is known."""
+
+
+@dataclass(slots=True)
+class Wiring:
+    """What a guarded graph and all its copies share.
+
+    Attributes:
+        recipe: the guard.
+        settings: the core's part of the recipe, with what the graph's tools say of themselves.
+        original: the graph as it was.
+        redirects: whether its nodes are guarded; if not, a refusal pauses the run.
+        threads: sessions that live in memory.
+        runs: the latest runs, for reports.
+    """
+
+    recipe: Guard
+    settings: Settings
+    original: AnyGraph
+    redirects: bool = True
+    now: clock.Clock = clock.monotonic
+    threads: Threads = field(default_factory=Threads)
+    runs: Runs = field(default_factory=Runs)
+
+
+def wiring_of(graph: object) -> Wiring | None:
+    """The wiring of a guarded graph; None for any other object."""
+    found = getattr(type(graph), WIRING, None)
+    return found if isinstance(found, Wiring) else None
+
+
+def is_guarded(graph: object) -> bool:
+    """Whether a graph was guarded already."""
+    return wiring_of(graph) is not None
+
+
+def wire(graph: AnyGraph, recipe: Guard) -> Wiring:
+    """Check that a graph can be guarded fully, and say so once if it cannot."""
+    trouble = self_test(graph)
+    if trouble is not None:
+        message = (
+            f"shearpin guards {graph.get_name()!r} by LangGraph's public interface alone, because "
+            f"{trouble}; a refused call will pause the run instead of ending it"
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
+        logger.warning(message)
+    settings = recipe.settings
+    noted = tool_facts(graph)
+    if noted:
+        settings = replace(settings, tools={**noted, **settings.tools})
+    return Wiring(recipe, settings, graph, redirects=trouble is None)
+
+
+def guarded_nodes(graph: AnyGraph) -> dict[str, AnyNode]:
+    """The nodes of a graph, each with its guarded executable; nodes that are guarded stay."""
+    endings, merged = endings_of(graph), reducers(graph)
+    nodes: dict[str, AnyNode] = {}
+    for name, node in graph.nodes.items():
+        executable = executable_with(node, None)
+        if is_idle(node) or executable is None or isinstance(executable, GuardedNode):
+            nodes[name] = node
+            continue
+        bound = _guarded_bound(node.bound)
+        inner = executable_with(node, bound) if bound is not None else executable
+        plan = NodePlan(
+            name=name,
+            node=node,
+            inner=cast("AnyRunnable", inner),
+            endings=endings,
+            merged=merged,
+            answers=isinstance(bound, ToolNode),
+            cached=(node.cache_policy or graph.cache_policy) is not None,
+        )
+        nodes[name] = install(node, GuardedNode(plan))
+    return nodes
+
+
+def _guarded_bound(bound: AnyRunnable) -> AnyRunnable | None:
+    """What takes the place of a node's main part: a guarded subgraph or tool node, else None."""
+    if isinstance(bound, ToolNode):
+        return guarded_tool_node(bound)
+    if isinstance(bound, Pregel) and not is_guarded(bound):  # pyright: ignore[reportUnknownArgumentType]
+        child = cast("AnyGraph", bound)
+        return with_nodes(child, type(child), guarded_nodes(child))
+    return None
+
+
+def tool_facts(graph: AnyGraph) -> dict[str, ToolFacts]:
+    """What the tools of a graph say of themselves (MCP annotations in a tool's metadata)."""
+    found: dict[str, ToolFacts] = {}
+    for node in graph.nodes.values():
+        if isinstance(node.bound, ToolNode):
+            for tool in node.bound.tools_by_name.values():
+                facts = annotated(tool)
+                if facts is not None:
+                    found[tool.name] = facts
+    return found
+
+
+def annotated(tool: BaseTool) -> ToolFacts | None:
+    """The facts in a tool's MCP annotations; None where it has none."""
+    metadata = cast("Mapping[str, Any]", tool.metadata or {})
+    notes = metadata.get("annotations", metadata)
+    if not isinstance(notes, Mapping):
+        return None
+    hints = cast("Mapping[str, object]", notes)
+    if not any(key in hints for key in ("readOnlyHint", "idempotentHint", "destructiveHint")):
+        return None
+    return ToolFacts.from_annotations(hints)

@@ -1,0 +1,73 @@
+"""What `Guard.wrap` does with each kind of thing it is given."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from langgraph.graph import StateGraph
+from langgraph.pregel import Pregel
+
+from shearpin.adapters.langgraph.compat import AnyGraph, saver_of
+from shearpin.adapters.langgraph.supervisor import guarded_graph
+from shearpin.errors import ConfigError
+from shearpin.recipe import Guard
+
+__all__ = ["wrap"]
+
+G = TypeVar("G")
+_RECIPE = "__shearpin_recipe__"
+
+
+def wrap(graph: G, recipe: Guard) -> G:
+    """A guarded copy of a compiled graph, or of a builder whose compiled graph will be guarded.
+
+    Raises:
+        ConfigError: it is neither, or has no checkpointer where the recipe asks for one.
+    """
+    if isinstance(graph, Pregel):
+        compiled = cast("AnyGraph", graph)
+        if recipe.state == "checkpointer" and saver_of(compiled, {}) is None:
+            raise ConfigError(
+                "state='checkpointer' needs a graph that is compiled with a checkpointer; "
+                "compile it with one, or use state='auto'"
+            )
+        return cast("G", guarded_graph(compiled, recipe))
+    if isinstance(graph, StateGraph):
+        return cast("G", _guarded_builder(cast("StateGraph[Any, Any, Any, Any]", graph), recipe))
+    raise ConfigError(_advice(graph))
+
+
+def _guarded_builder(
+    builder: StateGraph[Any, Any, Any, Any], recipe: Guard
+) -> StateGraph[Any, Any, Any, Any]:
+    """A builder of the same type that compiles guarded graphs; it shares nodes and edges."""
+    base = type(builder)
+    if hasattr(base, _RECIPE):
+        base = base.__mro__[1]
+
+    def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return recipe.wrap(cast("Callable[..., Any]", base.compile)(self, *args, **kwargs))
+
+    body: dict[str, Any] = {
+        _RECIPE: recipe,
+        "compile": functools.update_wrapper(compile, base.compile),
+        "__module__": base.__module__,
+        "__qualname__": base.__qualname__,
+        "__doc__": base.__doc__,
+    }
+    cls = type(base.__name__, (base,), body)
+    twin = cls.__new__(cls)
+    twin.__dict__.update(builder.__dict__)
+    return cast("StateGraph[Any, Any, Any, Any]", twin)
+
+
+def _advice(thing: object) -> str:
+    kind = type(thing).__name__
+    if callable(getattr(thing, "invoke", None)):
+        return (
+            f"guard() takes a LangGraph graph or agent, not a {kind}; for a plain chain or chat model "
+            "use `with Guard().run() as run:` around the call"
+        )
+    return f"guard() takes a LangGraph graph, agent or StateGraph, not {kind}: {thing!r}"[:300]

@@ -1,0 +1,310 @@
+"""One run under guard, and the thread's state that it works on.
+
+Contract: a `Run` belongs to one invocation of one guarded thing; nothing in it is shared with other
+runs but the `ThreadState`, whose session is only ever touched under its lock. A fault in the core is
+contained here: it is journaled, the answer is `PROCEED`, and the run goes on.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from shearpin import clock
+from shearpin.core.journal import Record, VerdictRecord
+from shearpin.core.session import Session
+from shearpin.core.settings import Settings
+from shearpin.events import Fact, RunEnded, RunOutcome, RunStarted, TurnStarted
+from shearpin.verdicts import PROCEED, Halt, Nudge, Verdict
+
+__all__ = ["Judge", "OpenCall", "Run", "ThreadState"]
+
+logger = logging.getLogger("shearpin")
+T = TypeVar("T")
+
+_SPACE = uuid.UUID("6f1b0c1e-1c36-5f0e-9a51-7a0f6d3c2b11")
+_NUMBERS = itertools.count(1)
+_MOST_RECORDS = 256
+_MOST_COUNTERS = 1024
+
+
+class Judge:
+    """All calls into the core, with faults contained. Tests replace its session to inject them."""
+
+    def __init__(self, session: Session, now: clock.Clock) -> None:
+        self.session = session
+        self.lock = threading.Lock()
+        self.now = now
+        self.faults: list[str] = []
+
+    def before(self, fact: Fact) -> Verdict:
+        """What the core says about something that is about to happen."""
+        with self.lock:
+            try:
+                return self.session.before(fact)
+            except Exception as error:
+                self._contain("session.before", error)
+                return PROCEED
+
+    def after(self, fact: Fact) -> Verdict:
+        """What the core says about something that happened."""
+        with self.lock:
+            try:
+                return self.session.after(fact)
+            except Exception as error:
+                self._contain("session.after", error)
+                return PROCEED
+
+    def ask(self, question: Callable[[Session], T], otherwise: T) -> T:
+        """Read something from the session; `otherwise` when that fails."""
+        with self.lock:
+            try:
+                return question(self.session)
+            except Exception as error:
+                self._contain("session", error)
+                return otherwise
+
+    def fault(self, where: str, error: BaseException) -> None:
+        """Record a contained failure of the adapter itself."""
+        with self.lock:
+            self._contain(where, error)
+
+    def _contain(self, where: str, error: BaseException) -> None:
+        logger.warning("shearpin: contained a fault in %s: %r", where, error)
+        try:
+            self.session.fault(where, error, self.now())
+        except Exception as second:
+            # The session cannot even take the note: keep it for the report.
+            logger.warning("shearpin: the session cannot record faults: %r", second)
+            if len(self.faults) < _MOST_RECORDS:
+                self.faults.append(f"{where}: {type(error).__name__}: {error}"[:300])
+
+
+@dataclass(slots=True)
+class ThreadState:
+    """What outlives a run: the session of a conversation, and where its saved copy stands.
+
+    Attributes:
+        judge: the session behind its lock.
+        turn: genuine user turns so far.
+        sequence: number of the newest saved snapshot, which orders copies in forks.
+        unsaved: True while this process knows more than the saved copy.
+    """
+
+    judge: Judge
+    turn: int = 0
+    sequence: int = 0
+    unsaved: bool = False
+
+    @classmethod
+    def fresh(cls, settings: Settings, now: clock.Clock) -> ThreadState:
+        """A thread that nothing is known of."""
+        return cls(Judge(Session(settings), now))
+
+
+class Waiting(NamedTuple):
+    """A nudge that waits for the next request of its agent."""
+
+    agent: str
+    verdict: Nudge
+
+
+@dataclass(slots=True)
+class OpenCall:
+    """A model or tool call in flight."""
+
+    call: str
+    agent: str
+    node: str
+    name: str = ""
+    args: object = None
+    held: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One invocation under guard.
+
+    Attributes:
+        graph: name of what is guarded.
+        thread: id of the conversation, where there is one.
+        state: the thread's session and counters.
+        answering: calls that the node layer answers itself, with the status it was told; the call
+            layer then reports nothing for them.
+        open: calls in flight, by the host's run id.
+        speakers: (agent, node) pairs that were seen to call a model.
+        said: graphs in the tree that have their last word already.
+        uncache: nodes whose cached writes must go, because they ended a stopped run.
+        halted: the stop that the run ended with.
+        redirects: whether guarded nodes are there to turn a refusal into a normal end.
+    """
+
+    graph: str
+    thread: str | None
+    state: ThreadState
+    now: clock.Clock = clock.monotonic
+    id: str = ""
+    started: float = 0.0
+    started_at: str | None = None
+    ended: float | None = None
+    outcome: RunOutcome = "completed"
+    interrupted: bool = False
+    closed: bool = False
+    halted: Halt | None = None
+    redirects: bool = True
+    records: list[Record] = field(default_factory=list[Record])
+    answering: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    open: dict[uuid.UUID, OpenCall] = field(default_factory=dict[uuid.UUID, OpenCall])
+    speakers: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    uncache: list[str] = field(default_factory=list[str])
+    said: set[str] = field(default_factory=set[str])
+    _ordinals: dict[str, int] = field(default_factory=dict[str, int])
+    _refusals: dict[str, int] = field(default_factory=dict[str, int])
+    _nudges: list[Waiting] = field(default_factory=list[Waiting])
+    _missed: set[str] = field(default_factory=set[str])
+    _lengths: dict[str, int] = field(default_factory=dict[str, int])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def begin(self, *, new_turn: bool) -> None:
+        """Open the run; `new_turn` where a genuine user message opens it."""
+        self.started = self.now()
+        self.started_at = clock.wall_time()
+        self.id = str(uuid.uuid5(_SPACE, f"{os.getpid()}:{self.started}:{next(_NUMBERS)}"))
+        judge = self.state.judge
+        judge.after(RunStarted(self.started, self.id, self.thread, resumed=not new_turn))
+        if new_turn:
+            self.state.turn += 1
+            judge.after(TurnStarted(self.started, self.state.turn))
+
+    def end(self, outcome: RunOutcome) -> None:
+        """Close the run, once. A run that was stopped has the outcome `stopped`."""
+        if self.closed:
+            return
+        if outcome == "completed" and self.interrupted:
+            outcome = "interrupted"
+        if outcome in ("completed", "interrupted") and self.stopped is not None:
+            outcome = "stopped"
+        self.halted = self.stopped
+        self.closed = True
+        self.outcome = outcome
+        self.ended = self.now()
+        self.state.judge.after(RunEnded(self.ended, self.id, outcome))
+        self.collect()
+        self.records = self._settled(self.records)
+        self.open.clear()
+        self._ordinals.clear()
+
+    @property
+    def stopped(self) -> Halt | None:
+        """The stop that all further calls are refused with; None while the run may go on."""
+        return self.state.judge.ask(lambda session: session.stopped, None)
+
+    def collect(self) -> None:
+        """Move what the session wrote down since the last time into the run's own records."""
+        news: list[Record] = self.state.judge.ask(lambda session: list(session.drain()), [])
+        self.records = [*self.records, *news][-_MOST_RECORDS:]
+
+    # -- facts and verdicts ---------------------------------------------------------------------
+
+    def before(self, fact: Fact) -> Verdict:
+        """Tell the core what is about to happen."""
+        return self.state.judge.before(fact)
+
+    def after(self, fact: Fact) -> Verdict:
+        """Tell the core what happened, and keep a nudge that it answers with for later."""
+        verdict = self.state.judge.after(fact)
+        if verdict is not PROCEED and isinstance(verdict, Nudge):
+            self.keep(verdict)
+        return verdict
+
+    def keep(self, nudge: Nudge) -> None:
+        """Let a nudge wait for the next request of its agent."""
+        with self._lock:
+            self._nudges.append(Waiting(nudge.finding.agent, nudge))
+
+    def not_carried_out(self, verdict: Verdict) -> None:
+        """Note that a verdict could not be acted upon where it was given."""
+        message = getattr(verdict, "message", None)
+        if isinstance(message, str):
+            with self._lock:
+                self._missed.add(message)
+
+    @property
+    def has_nudges(self) -> bool:
+        """Whether a nudge waits."""
+        return bool(self._nudges)
+
+    def take_nudges(self, agent: str) -> list[Nudge]:
+        """The nudges that wait for an agent; they will not be given out again."""
+        with self._lock:
+            mine = [entry.verdict for entry in self._nudges if entry.agent == agent]
+            self._nudges = [entry for entry in self._nudges if entry.agent != agent]
+        return mine
+
+    def fault(self, where: str, error: BaseException) -> None:
+        """Record a contained failure of the adapter."""
+        self.state.judge.fault(where, error)
+
+    # -- counters -------------------------------------------------------------------------------
+
+    def ordinal(self, key: str) -> int:
+        """How often this was asked for a key before, since `forget`; the same on a re-execution."""
+        with self._lock:
+            count = self._ordinals.get(key, 0)
+            self._ordinals[key] = count + 1
+            if len(self._ordinals) > _MOST_COUNTERS:
+                del self._ordinals[next(iter(self._ordinals))]
+        return count
+
+    def forget(self, task: str) -> None:
+        """A task starts (again): its calls are numbered from zero."""
+        if self._ordinals:
+            with self._lock:
+                self._ordinals = {
+                    key: count for key, count in self._ordinals.items() if not key.startswith(task)
+                }
+
+    def refusal(self, task: str) -> int:
+        """Count a refused call of a task; 1 for the first."""
+        with self._lock:
+            if len(self._refusals) > _MOST_COUNTERS:
+                self._refusals.clear()
+            self._refusals[task] = self._refusals.get(task, 0) + 1
+            return self._refusals[task]
+
+    def shrank(self, key: str, length: int) -> bool:
+        """Whether a history has become shorter than it was when last seen."""
+        last = self._lengths.get(key, 0)
+        if last == length:
+            return False
+        if len(self._lengths) > _MOST_COUNTERS:
+            self._lengths.clear()
+        self._lengths[key] = length
+        return length < last
+
+    def say_once(self, place: str) -> bool:
+        """True for the first who may say the last word in a graph of the tree."""
+        with self._lock:
+            if place in self.said:
+                return False
+            self.said.add(place)
+            return True
+
+    def _settled(self, records: Sequence[Record]) -> list[Record]:
+        """The journal, with what found no way to be carried out marked so."""
+        missed = self._missed | {entry.verdict.message for entry in self._nudges}
+        self._nudges = []
+        return [
+            record._replace(acted=False)
+            if isinstance(record, VerdictRecord) and record.acted and record.message in missed
+            else record
+            for record in records
+        ]

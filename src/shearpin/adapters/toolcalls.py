@@ -1,0 +1,161 @@
+"""One tool call that can be answered: asked about before it runs, reported after, refused with words.
+
+Contract: whatever happens, the call gets exactly one answer and is reported once, under one id, also
+when a retry layer runs the tool several times; interrupts and cancellation pass through untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, cast
+
+from langchain_core.messages import ToolMessage
+from langgraph.errors import GraphBubbleUp
+from langgraph.types import Command
+
+from shearpin.adapters.calls import Place, place_of, status_of_error
+from shearpin.adapters.messages import answer
+from shearpin.adapters.run import Run
+from shearpin.adapters.signals import stop_in
+from shearpin.events import CallStatus, ToolCalled, ToolRequest, ToolReturned
+from shearpin.verdicts import Block, Halt, Verdict
+
+__all__ = ["around", "aaround", "not_run"]
+
+
+class _Asked(NamedTuple):
+    """A call that may run, and what is needed to report it."""
+
+    call: str
+    place: Place
+    request: ToolRequest
+    known: bool
+
+
+def around(
+    run: Run, execute: Callable[[], Any], call: Mapping[str, Any], config: Mapping[str, Any], known: bool
+) -> Any:
+    """Run one tool call under guard; `known` where the host has a tool of that name."""
+    asked = _ask(run, call, config, known)
+    if not isinstance(asked, _Asked):
+        return execute() if asked is None else asked
+    try:
+        result = execute()
+    except BaseException as error:
+        return _failed(run, asked, error)
+    return _answered(run, asked, result)
+
+
+async def aaround(
+    run: Run,
+    execute: Callable[[], Awaitable[Any]],
+    call: Mapping[str, Any],
+    config: Mapping[str, Any],
+    known: bool,
+) -> Any:
+    """`around`, for asynchronous hosts."""
+    asked = _ask(run, call, config, known)
+    if not isinstance(asked, _Asked):
+        return await execute() if asked is None else asked
+    try:
+        result = await execute()
+    except BaseException as error:
+        return _failed(run, asked, error)
+    return _answered(run, asked, result)
+
+
+def not_run(halt: Halt) -> str:
+    """What a call is answered with that was not run because the run was stopped."""
+    return f"Not run: the run was stopped ({halt.reason})."
+
+
+def _ask(
+    run: Run, call: Mapping[str, Any], config: Mapping[str, Any], known: bool
+) -> _Asked | ToolMessage | None:
+    """The call if it may run, its answer if not, None if it is guarded already or cannot be."""
+    try:
+        place = place_of(config.get("metadata"))
+        request = ToolRequest(str(call.get("id") or ""), str(call["name"]), call.get("args") or {})
+        if not request.id:
+            return None
+        key = f"{place.task or run.id}:{request.id}"
+        if key in run.answering:
+            return None
+        verdict = run.before(
+            ToolCalled(run.now(), key, request.name, request.args, place.agent, place.node)
+        )
+        asked = _Asked(key, place, request, known)
+        if isinstance(verdict, (Block, Halt)):
+            return _refuse(run, asked, verdict)
+        run.answering[key] = None
+        return asked
+    except Exception as error:
+        run.fault("toolcalls.ask", error)
+        return None
+
+
+def _refuse(run: Run, asked: _Asked, verdict: Block | Halt) -> ToolMessage:
+    text = verdict.message if isinstance(verdict, Block) else not_run(verdict)
+    _report(run, asked, None, "blocked")
+    return answer(run.id, asked.request, text)
+
+
+def _failed(run: Run, asked: _Asked, error: BaseException) -> ToolMessage:
+    run.answering.pop(asked.call, None)
+    halt = stop_in(error)
+    if halt is not None:
+        return answer(run.id, asked.request, not_run(halt))
+    if isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
+        _report(run, asked, str(error) or type(error).__name__, status_of_error(error))
+    raise error
+
+
+def _answered(run: Run, asked: _Asked, result: Any) -> Any:
+    noted = run.answering.pop(asked.call, None)
+    try:
+        message = _message_in(result, asked.request.id)
+        status: CallStatus = "success"
+        content: object = message.content if message is not None else _words_of(result)  # pyright: ignore[reportUnknownMemberType]
+        if message is not None and message.status == "error":
+            status = "unknown_tool" if not asked.known else "error"
+            status = "bad_args" if noted == "bad_args" else status
+        _report(run, asked, content, status)
+    except Exception as error:
+        run.fault("toolcalls.answered", error)
+    return result
+
+
+def _report(run: Run, asked: _Asked, result: object, status: CallStatus) -> Verdict:
+    request, place = asked.request, asked.place
+    return run.after(
+        ToolReturned(
+            run.now(), asked.call, request.name, request.args, result, status, place.agent, place.node
+        )
+    )
+
+
+def _message_in(result: object, call: str) -> ToolMessage | None:
+    """The answer to a call in what a tool gave back: a message, a command with one, or several."""
+    if isinstance(result, ToolMessage):
+        return result
+    if isinstance(result, Command):
+        update = cast("object", result.update)  # pyright: ignore[reportUnknownMemberType]
+        values = list(cast("Mapping[str, object]", update).values()) if isinstance(update, Mapping) else [update]
+    else:
+        values = [result]
+    for value in values:
+        for item in cast("list[object]", value) if isinstance(value, list) else []:
+            found = item if isinstance(item, ToolMessage) else None
+            if isinstance(item, Command):
+                found = _message_in(item, call)
+            if found is not None and found.tool_call_id == call:
+                return found
+    return None
+
+
+def _words_of(result: object) -> object:
+    """What stands for an answer without a message: where a command leads to, or the value itself."""
+    if isinstance(result, Command):
+        command = cast("Command[object]", result)
+        return {"goto": str(command.goto), "graph": str(command.graph)}
+    return result

@@ -1,0 +1,130 @@
+"""A guard's options from the data of a configuration file, each mistake named with its key.
+
+    mode = "enforce"                 # the fields of Guard by name
+    on_stop = "end"
+    ignored_arguments = ["thought"]
+
+    [detectors.repeat]               # a rule by its family; what is not named keeps its default
+    nudge = 4
+    ceiling = "block"                # none, nudge, block or stop
+
+    [detectors.monologue]
+    enabled = false
+
+    [breaker]
+    trial_rounds = 2
+
+    [tools.read_status]              # what is known of a tool
+    polling = true
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Any, cast
+
+from shearpin.core.breaker import BreakerSettings
+from shearpin.core.detectors import DEFAULT_DETECTORS, Detector
+from shearpin.core.tools import ToolFacts
+from shearpin.errors import ConfigError
+from shearpin.findings import Severity
+
+__all__ = ["guard_options"]
+
+_PLAIN = {"mode": str, "language": str, "on_stop": str, "state": str, "name": str}
+_TABLES = ("detectors", "breaker", "tools")
+_KEYS = (*_PLAIN, "ignored_arguments", *_TABLES)
+
+
+def guard_options(data: Mapping[str, object], where: str) -> dict[str, Any]:
+    """The keyword arguments of `Guard` that a configuration stands for.
+
+    Raises:
+        ConfigError: a key is unknown (with the closest valid one) or a value is wrong.
+    """
+    options: dict[str, Any] = {}
+    for key, value in data.items():
+        _check_key(key, _KEYS, where)
+        if key in _PLAIN:
+            if not isinstance(value, str):
+                raise ConfigError(f"{where}: {key} must be a text, not {value!r}")
+            options[key] = value
+        elif key == "ignored_arguments":
+            options[key] = frozenset(_texts(value, f"{where}: {key}"))
+        elif key == "detectors":
+            options[key] = _detectors(_table(value, f"{where}: [{key}]"), where)
+        elif key == "breaker":
+            at = f"{where}: [breaker]"
+            options[key] = _build(BreakerSettings, _table(value, at), at)
+        else:
+            options[key] = _tools(_table(value, f"{where}: [{key}]"), where)
+    return options
+
+
+def _detectors(data: Mapping[str, object], where: str) -> tuple[Detector, ...]:
+    families = {detector.family: detector for detector in DEFAULT_DETECTORS}
+    kept: dict[str, Detector] = dict(families)
+    for family, value in data.items():
+        _check_key(family, families, f"{where}: [detectors]")
+        at = f"{where}: [detectors.{family}]"
+        settings = dict(_table(value, at))
+        enabled = settings.pop("enabled", True)
+        if not isinstance(enabled, bool):
+            raise ConfigError(f"{at}: enabled must be true or false, not {enabled!r}")
+        if not enabled:
+            del kept[family]
+        elif settings:
+            kept[family] = cast("Detector", _build(type(families[family]), settings, at))
+    return tuple(kept.values())
+
+
+def _tools(data: Mapping[str, object], where: str) -> dict[str, ToolFacts]:
+    tools: dict[str, ToolFacts] = {}
+    for name, value in data.items():
+        at = f"{where}: [tools.{name}]"
+        settings = dict(_table(value, at))
+        for key in ("key", "ignore"):
+            if key in settings:
+                settings[key] = tuple(_texts(settings[key], f"{at}: {key}"))
+        tools[name] = cast("ToolFacts", _build(ToolFacts, settings, at))
+    return tools
+
+
+def _build(kind: type[Any], settings: Mapping[str, object], where: str) -> object:
+    known = [spec.name for spec in fields(kind)]
+    values = dict(settings)
+    for key in values:
+        _check_key(key, known, where)
+    ceiling = values.get("ceiling")
+    if ceiling is not None:
+        labels = {severity.label: severity for severity in Severity}
+        if ceiling not in labels:
+            raise ConfigError(f"{where}: ceiling must be one of {', '.join(labels)}, not {ceiling!r}")
+        values["ceiling"] = labels[cast("str", ceiling)]
+    try:
+        return kind(**values)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
+def _table(value: object, where: str) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{where} must be a table, not {value!r}")
+    return cast("Mapping[str, object]", value)
+
+
+def _texts(value: object, where: str) -> list[str]:
+    items = cast("list[object]", value) if isinstance(value, list) else None
+    if items is None or not all(isinstance(item, str) for item in items):
+        raise ConfigError(f"{where} must be a list of texts, not {value!r}")
+    return cast("list[str]", items)
+
+
+def _check_key(key: str, known: Iterable[str], where: str) -> None:
+    names = list(known)
+    if key not in names:
+        close = get_close_matches(key, names, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else f"; it may be one of {', '.join(names)}"
+        raise ConfigError(f"{where}: unknown key {key!r}{hint}")

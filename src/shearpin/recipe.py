@@ -1,0 +1,182 @@
+"""The guard: the immutable recipe, and the front door `guard(graph)`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
+
+from shearpin.core.breaker import BreakerSettings
+from shearpin.core.detectors import DEFAULT_DETECTORS, Detector
+from shearpin.core.settings import Mode, Settings
+from shearpin.core.tools import IGNORED_ARGUMENTS, ToolFacts
+from shearpin.errors import ConfigError
+
+if TYPE_CHECKING:
+    from shearpin.adapters.scope import GuardRun
+
+__all__ = ["Guard", "guard"]
+
+G = TypeVar("G")
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What to watch for and what to do about it: an immutable recipe for any number of graphs and runs.
+
+    Attributes:
+        mode: `observe` records and never acts, `warn` nudges at most, `enforce` (default) acts.
+        detectors: the rules; all of them by default.
+        breaker: patience of the circuit breaker.
+        tools: what is known of tools, by name; see `ToolFacts`.
+        ignored_arguments: argument names that are commentary, not part of a call's identity.
+        language: of nudges and last words, `en` or `zh`.
+        on_stop: `end` (default) ends a stopped run the normal way: the call returns, state is saved,
+            the conversation has a last word. `raise` does the same and then raises a `TrippedError`.
+        state: where a conversation's session lives between runs. `auto` (default): on the thread's
+            newest checkpoint where the graph has a checkpointer and the run a thread id, else in
+            memory. `memory`: always in memory. `checkpointer`: as `auto`, but a graph without a
+            checkpointer is refused.
+        name: shown in reports in place of the graph's name.
+
+    Raises:
+        ConfigError: a value is wrong; the message names the field and the fix.
+
+    Example:
+        >>> recipe = Guard(mode="warn")
+        >>> recipe.on_stop
+        'end'
+    """
+
+    mode: Mode = "enforce"
+    detectors: tuple[Detector, ...] = DEFAULT_DETECTORS
+    breaker: BreakerSettings = field(default_factory=BreakerSettings)
+    tools: Mapping[str, ToolFacts] = field(default_factory=dict[str, ToolFacts])
+    ignored_arguments: frozenset[str] = IGNORED_ARGUMENTS
+    language: Literal["en", "zh"] = "en"
+    on_stop: Literal["end", "raise"] = "end"
+    state: Literal["auto", "memory", "checkpointer"] = "auto"
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_choice("on_stop", self.on_stop, ("end", "raise"))
+        _check_choice("state", self.state, ("auto", "memory", "checkpointer"))
+        object.__setattr__(self, "detectors", tuple(self.detectors))
+        object.__setattr__(self, "ignored_arguments", frozenset(self.ignored_arguments))
+        object.__setattr__(self, "_settings", self._build())
+
+    @property
+    def settings(self) -> Settings:
+        """The part of the recipe that the core judges by."""
+        return cast("Settings", self.__dict__["_settings"])
+
+    def _build(self) -> Settings:
+        return Settings(
+            mode=self.mode,
+            detectors=self.detectors,
+            breaker=self.breaker,
+            tools=dict(self.tools),
+            ignored_arguments=self.ignored_arguments,
+            language=self.language,
+        )
+
+    def wrap(self, graph: G) -> G:
+        """A guarded copy of a graph, of the same type; the graph itself stays unguarded.
+
+        Args:
+            graph: a compiled LangGraph graph (also from `create_agent`, deepagents or
+                `@entrypoint`), or a `StateGraph` that is still to be compiled.
+
+        Raises:
+            ConfigError: it is something else, or cannot be guarded as this recipe says.
+        """
+        from shearpin.adapters.langgraph.wrapping import wrap
+
+        return wrap(graph, self)
+
+    def run(self, name: str | None = None, *, thread: str | None = None) -> AbstractContextManager[GuardRun]:
+        """A run around plain chains and chat models: every call in the `with` block is guarded.
+
+        A stop ends the block; `run.stopped` and `run.report()` say why. With `on_stop="raise"` the
+        block raises instead.
+
+        Args:
+            name: shown in the report.
+            thread: id of the conversation, shown in the report.
+
+        Example:
+            >>> with Guard().run() as run:
+            ...     pass  # chain.invoke(...)
+            >>> run.stopped is None
+            True
+        """
+        from shearpin.adapters.scope import GuardRun, guarded_scope
+
+        scope: AbstractContextManager[GuardRun] = guarded_scope(self, name or self.name or "run", thread)
+        return scope
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Guard:
+        """A guard from a TOML file; see the documentation for its keys.
+
+        Raises:
+            ConfigError: the file cannot be read, or a key or value is wrong; names the key.
+        """
+        from shearpin.configuration import guard_options
+
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+            data = tomllib.loads(text)
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path}: is not valid TOML: {error}") from error
+        return cls(**guard_options(data, str(path)))
+
+
+def guard(graph: G, policy: Guard | None = None, **options: object) -> G:
+    """Guard a graph: the front door.
+
+    Args:
+        graph: a compiled LangGraph graph or agent, or a `StateGraph` still to be compiled.
+        policy: a recipe made beforehand; excludes further options.
+        options: the fields of `Guard`, e.g. `mode="warn"`, `on_stop="raise"`.
+
+    Returns:
+        A guarded copy of the same type, with one more method: `report(config)`.
+
+    Raises:
+        ConfigError: an option is unknown or wrong, or the graph is not one.
+
+    Example:
+        >>> app = guard(graph, on_stop="raise")  # doctest: +SKIP
+    """
+    if policy is None:
+        return recipe_of(options).wrap(graph)
+    if not isinstance(policy, Guard):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"policy must be a Guard, not {type(policy).__name__}")
+    if options:
+        raise ConfigError(
+            f"guard() takes a policy or options, not both: put {', '.join(sorted(options))} into the policy"
+        )
+    return policy.wrap(graph)
+
+
+def recipe_of(options: Mapping[str, object]) -> Guard:
+    """A guard from keyword options, with a helpful error for a misspelt one."""
+    known = [spec.name for spec in fields(Guard)]
+    for name in options:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; it may be one of {', '.join(known)}"
+            raise ConfigError(f"guard() has no option {name!r}{hint}")
+    return Guard(**cast("dict[str, object]", dict(options)))  # pyright: ignore[reportArgumentType]
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
