@@ -51,8 +51,7 @@ _LABELLED = re.compile(
     )""",
     re.VERBOSE,
 )
-_LABELS = ("pid", "PID", "rocess id", "tid", "req", "race", "pan", "ession", "orrelation", "uration",
-           "lapsed", "ook", "ime", "atency", "untime")  # fmt: skip
+_LABELS = ("=", ":", "#", "-", "_", "id ", "ID ")
 _HEX_HINT = re.compile(r"[0-9a-fA-F]{8}[0-9a-fA-F-]{4}")
 _HAS_DIGIT = re.compile(r"[0-9]")
 _SPANS = re.compile(r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|`[^`\n]{0,200}`|\[[^\]\n]{0,200}\]|“[^”\n]{0,200}”|「[^」\n]{0,200}」|<[^>\n]{0,200}>")
@@ -74,7 +73,7 @@ def _mask(text: str) -> str:
     if _HEX_HINT.search(text) is not None:
         text = _HEX_LED.sub(_hex, text)
     text = _DIGIT_LED.sub("§", text)
-    if any(label in text for label in _LABELS):
+    if any(map(text.__contains__, _LABELS)):
         text = _LABELLED.sub("§", text)
     return text
 

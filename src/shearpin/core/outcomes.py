@@ -43,7 +43,7 @@ _ERROR = re.compile(
     r"|^\W*(?:错误|失败|无法|不存在|未找到该)",
     re.IGNORECASE,
 )
-_EXIT = re.compile(r"(?:exit(?: |_)?code|exit status|return(?:_| )?code|rc)\W{1,4}(-?\d+)", re.IGNORECASE)
+_EXIT = re.compile(r"(?:exit(?: |_)?code|exit status|return(?:_| )?code)\W{1,4}(-?\d+)", re.IGNORECASE)
 _EMPTY = re.compile(
     r"""^[\W_]*(?:
         null|none|nil|nan|undefined|empty(?:\ (?:list|set|result|response|string))?|blank
@@ -67,31 +67,54 @@ def result_text(result: object) -> str:
     return canonical_json(result)
 
 
+_ERROR_HINTS = (
+    "error", "exception", "fail", "fatal", "invalid", "unable", "cannot", "can't", "could", "denied", "reject",
+    "traceback", "no such", " not ", "n't exist", "illegal", "unknown", "unrecognized", "missing", "tool",
+    "错误", "失败", "无法", "不存在", "未找到", "未知",
+)  # fmt: skip
+_EMPTY_STARTS = frozenset("nzwubexr0没无未空暂")
+_EDGES = " \t\r\n()[]{}<>\"'`.,:;!*-_=#|\\/"
+
+
 def outcome_of(text: str, status: CallStatus) -> Outcome:
     """How a call ended: the host's word where it is specific, else what the text says."""
-    if status in ("unknown_tool", "bad_args", "blocked"):
+    if status == "success":
+        return _read(text)
+    if status != "error":
         return status
-    size = len(text)
-    if size <= 120 and _EMPTY.match(text):
-        return "empty" if status != "error" else "error"
-    head = text[:_HEAD]
-    if status == "error":
-        if _UNKNOWN.search(head):
-            return "unknown_tool"
-        if _BAD_ARGS.search(head):
-            return "bad_args"
-        return "transient" if _TRANSIENT.search(head) else "error"
-    return _read(head, text, size)
-
-
-def _read(head: str, text: str, size: int) -> Outcome:
-    code = _EXIT.search(head) or (_EXIT.search(text[-_HEAD:]) if size > _HEAD else None)
-    if code is not None and code.group(1) != "0":
+    if len(text) <= 120 and _EMPTY.match(text):
         return "error"
+    head = text[:_HEAD]
+    if _UNKNOWN.search(head):
+        return "unknown_tool"
+    if _BAD_ARGS.search(head):
+        return "bad_args"
+    return "transient" if _TRANSIENT.search(head) else "error"
+
+
+def _read(text: str) -> Outcome:
+    size = len(text)
+    if size <= 120:
+        first = text.lstrip(_EDGES)[:1]
+        if (not first or first.lower() in _EMPTY_STARTS) and _EMPTY.match(text):
+            return "empty"
+    head = text if size <= _HEAD else text[:_HEAD]
+    low = head.lower()
+    if _failed(low, text, size):
+        return "error"
+    if not any(map(low.__contains__, _ERROR_HINTS)):
+        return "ok"
     if _ERROR.search(head):
         if _UNKNOWN.search(head):
             return "unknown_tool"
         return "transient" if size < _HEAD and _TRANSIENT.search(head) else "error"
-    if _UNKNOWN.search(head) and size < _HEAD:
-        return "unknown_tool"
-    return "ok"
+    return "unknown_tool" if size < _HEAD and _UNKNOWN.search(head) else "ok"
+
+
+def _failed(low: str, text: str, size: int) -> bool:
+    """Whether a text tells of an exit code other than zero, at its head or its tail."""
+    code = _EXIT.search(low) if "xit" in low or "return" in low else None
+    if code is None and size > _HEAD:
+        tail = text[-_HEAD:]
+        code = _EXIT.search(tail) if "xit" in tail or "return" in tail else None
+    return code is not None and code.group(1) != "0"
