@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from shearpin.core.detectors import DEFAULT_DETECTORS
 from shearpin.core.journal import VerdictRecord
 
 __all__ = ["remedy_for"]
 
-_CONFIGS: Final = {
-    "repeat": "Repeats",
-    "cycle": "Cycles",
-    "unknown_tool": "UnknownTools",
-    "monologue": "Monologues",
-}
+_CONFIGS: Final = {rule.family: type(rule).__name__ for rule in DEFAULT_DETECTORS}
 _FALLBACK: Final = (
     'start with mode="warn", which never refuses a call and never ends a run, '
     "and send the report of this run to the maintainers."
@@ -24,7 +20,8 @@ def remedy_for(record: VerdictRecord) -> str:
     """How to keep this verdict from being given again, if it was wrong.
 
     Example:
-        >>> from shearpin.core.journal import VerdictRecord
+        >>> from shearpin.core.detectors import DEFAULT_DETECTORS
+from shearpin.core.journal import VerdictRecord
         >>> record = VerdictRecord(
         ...     3, 1.0, "nudge", "nudge", "repeat", "repeat", None, "main",
         ...     {"tool": "job_state", "limit": 3}, "", True)

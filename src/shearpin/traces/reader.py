@@ -79,24 +79,34 @@ def _runs(
         number += 1
         origin = f"{label}:{number}"
         try:
-            line = lines.readline(MAX_RUN_BYTES)
+            line = _line(lines)
         except (*_DAMAGED, OSError) as error:
             _report(TraceError(f"{origin}: the file is damaged: {error}"), error, on_bad)
             return
-        if not line:
+        if line == b"":
             return
-        if number == 1 and line.startswith(_BYTE_ORDER_MARK):
-            line = line[len(_BYTE_ORDER_MARK) :]
-        if line.isspace() or not line:
-            continue
         try:
-            if len(line) == MAX_RUN_BYTES:
+            if line is None:
                 raise ShapeError("", f"the line is longer than {MAX_RUN_BYTES} bytes")
+            if number == 1:
+                line = line.removeprefix(_BYTE_ORDER_MARK)
+            if line.isspace():
+                continue
             run = parse_run(_parse(line), origin)
         except ShapeError as error:
             _report(TraceError(f"{origin}: {error}"), error, on_bad)
             continue
         yield run
+
+
+def _line(lines: io.BufferedReader | gzip.GzipFile) -> bytes | None:
+    """The next line, empty at the end of the file; None, and read over, where it is too long."""
+    line = lines.readline(MAX_RUN_BYTES)
+    if len(line) < MAX_RUN_BYTES or line.endswith(b"\n"):
+        return line
+    while line and not line.endswith(b"\n"):
+        line = lines.readline(MAX_RUN_BYTES)
+    return None
 
 
 def _parse(line: bytes) -> object:
