@@ -1,0 +1,199 @@
+"""`GuardMiddleware`: the guard on `wrap_model_call` and `wrap_tool_call`; it adds no step to the graph.
+
+Contract: within a guarded graph it joins that graph's run, so that both together are one guard. Alone
+it opens a run of its own per user turn. A stop is the model's last answer, without tool calls, so the
+agent ends by its own rules and its after-hooks run; a blocked call is answered and not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, cast
+
+from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
+from langchain.tools.tool_node import ToolCallRequest
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langgraph.types import Command
+
+from shearpin.adapters import toolcalls
+from shearpin.adapters.calls import HANDLER, CallLayer, current_run, place_of
+from shearpin.adapters.langchain.tenancy import Tenancy, ambient_config
+from shearpin.adapters.messages import last_word, nudge_message, unanswered
+from shearpin.adapters.reports import report_of, tripped
+from shearpin.adapters.run import Run
+from shearpin.adapters.signals import stop_in
+from shearpin.recipe import Guard, recipe_of
+from shearpin.report.model import Report
+from shearpin.verdicts import Halt
+
+__all__ = ["GuardMiddleware"]
+
+AnyRequest = ModelRequest[Any]
+AnyResponse = ModelResponse[Any] | AIMessage
+
+
+class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
+    """A guard for an agent made by `create_agent`.
+
+    Args:
+        guard: the recipe. None: one made of the options.
+        options: the fields of `Guard`, e.g. `mode="warn"`.
+
+    Put it first, so that it is outermost: then a call that a retry or fallback middleware repeats
+    counts once, and what they swallow does not hide a stop.
+
+    Raises:
+        ConfigError: an option is unknown or wrong.
+
+    Example:
+        >>> middleware = GuardMiddleware(mode="observe")
+        >>> middleware.guard.mode
+        'observe'
+    """
+
+    def __init__(self, guard: Guard | None = None, **options: object) -> None:
+        super().__init__()
+        self.guard = guard if guard is not None and not options else recipe_of(options)
+        self._tenancy = Tenancy(self.guard)
+
+    def report(self, thread: str | None = None) -> Report:
+        """The report of the latest turn of a thread, or of the latest of all; empty in a guarded graph."""
+        return report_of(self._tenancy.latest(thread), self.guard.settings)
+
+    # -- models -----------------------------------------------------------------------------------
+
+    def wrap_model_call(
+        self, request: AnyRequest, handler: Callable[[AnyRequest], ModelResponse[Any]]
+    ) -> AnyResponse:
+        """Call the model under guard, or answer in its place if the run was stopped."""
+        run = self._run_of(request)
+        if run is None:
+            return handler(request)
+        halt = run.stopped
+        if halt is not None:
+            return self._last_answer(run, halt)
+        with _within(run):
+            try:
+                return handler(_told(run, request))
+            except BaseException as error:
+                halt = stop_in(error)
+                if halt is None:
+                    raise
+        return self._last_answer(run, halt)
+
+    async def awrap_model_call(
+        self, request: AnyRequest, handler: Callable[[AnyRequest], Awaitable[ModelResponse[Any]]]
+    ) -> AnyResponse:
+        """`wrap_model_call`, for asynchronous agents."""
+        run = self._run_of(request)
+        if run is None:
+            return await handler(request)
+        halt = run.stopped
+        if halt is not None:
+            return self._last_answer(run, halt)
+        with _within(run):
+            try:
+                return await handler(_told(run, request))
+            except BaseException as error:
+                halt = stop_in(error)
+                if halt is None:
+                    raise
+        return self._last_answer(run, halt)
+
+    # -- tools ------------------------------------------------------------------------------------
+
+    def wrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]],
+    ) -> ToolMessage | Command[Any]:
+        """Run a tool call under guard, or answer it if it must not run."""
+        found = self._call_of(request)
+        if found is None:
+            return handler(request)
+        run, config = found
+        with _within(run):
+            call = cast("Mapping[str, Any]", request.tool_call)
+            known = request.tool is not None
+            return toolcalls.around(run, lambda: handler(request), call, config, known)
+
+    async def awrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
+    ) -> ToolMessage | Command[Any]:
+        """`wrap_tool_call`, for asynchronous agents."""
+        found = self._call_of(request)
+        if found is None:
+            return await handler(request)
+        run, config = found
+        with _within(run):
+            call = cast("Mapping[str, Any]", request.tool_call)
+            known = request.tool is not None
+            return await toolcalls.aaround(run, lambda: handler(request), call, config, known)
+
+    # -- shared -----------------------------------------------------------------------------------
+
+    def _run_of(self, request: AnyRequest) -> Run | None:
+        run = current_run()
+        if run is not None:
+            return run
+        try:
+            held = cast("Mapping[str, Any]", request.state).get("messages") or request.messages
+            return self._tenancy.of_model_call(held, ambient_config())
+        except Exception as error:
+            _unguarded(error)
+            return None
+
+    def _call_of(self, request: ToolCallRequest) -> tuple[Run, Mapping[str, Any]] | None:
+        try:
+            config = cast("Mapping[str, Any]", getattr(request.runtime, "config", None) or ambient_config())
+            run = current_run() or self._tenancy.of_tool_call(request.state, config)
+            return None if run is None else (run, config)
+        except Exception as error:
+            _unguarded(error)
+            return None
+
+    def _last_answer(self, run: Run, halt: Halt) -> AIMessage:
+        if run.closed or current_run() is None and self.guard.on_stop == "raise":
+            raise tripped(halt)
+        return last_word(run.id, halt)
+
+
+def _told(run: Run, request: AnyRequest) -> AnyRequest:
+    """The request with the nudges that wait for this agent in it; the state is left alone."""
+    if not run.has_nudges:
+        return request
+    try:
+        messages = cast("list[BaseMessage]", request.messages)
+        if unanswered(messages):
+            return request
+        agent = place_of(ambient_config().get("metadata")).agent
+        news = [nudge_message(run.id, nudge) for nudge in run.take_nudges(agent)]
+        return request.override(messages=cast("Any", [*messages, *news])) if news else request
+    except Exception as error:
+        run.fault("middleware.nudge", error)
+        return request
+
+
+@contextmanager
+def _within(run: Run) -> Iterator[None]:
+    """Carry a run's call layer in the context, unless it is there already."""
+    handler = HANDLER.get()
+    if handler is not None and handler.run is run:
+        yield
+        return
+    token = HANDLER.set(CallLayer(run))
+    try:
+        yield
+    finally:
+        # An asynchronous agent may be closed from another context than the one that ran it.
+        with suppress(ValueError):
+            HANDLER.reset(token)
+
+
+def _unguarded(error: Exception) -> None:
+    from shearpin.adapters.run import logger
+
+    logger.warning("shearpin: the middleware could not find its run, going on without: %r", error)
