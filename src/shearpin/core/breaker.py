@@ -120,20 +120,27 @@ class Breaker:
             self.recovered.clear()
         return True
 
-    def lease(self, call: str, at: float) -> None:
-        """HALF_OPEN: a trial round begins. Leases that ran out are given back first."""
-        if self.state != "half_open":
-            return
-        expired = [name for name, until in self._leases.items() if until <= at]
-        for name in expired:
-            del self._leases[name]
-        if len(self._leases) < self._settings.trial_rounds:
-            self._leases[call] = at + self._settings.lease_seconds
+    def lease(self, call: str, at: float) -> bool:
+        """HALF_OPEN: a trial round begins; False if no permit is left for it.
 
-    def settle(self, call: str | None, progressed: bool, evidence: bool) -> Signal | None:
+        Leases that ran out are given back first.
+        """
+        for name in [name for name, until in self._leases.items() if until <= at]:
+            del self._leases[name]
+        if call not in self._leases:
+            if max(self._used, 0) + len(self._leases) >= self._settings.trial_rounds:
+                return False
+            self._leases[call] = at + self._settings.lease_seconds
+        return True
+
+    def release(self, call: str) -> None:
+        """Give a permit back whose round never came about (the model call failed)."""
+        self._leases.pop(call, None)
+
+    def settle(self, progressed: bool, evidence: bool) -> Signal | None:
         """A round is over: what it says about the loop, as the signal to give next, if any."""
-        if call is not None:
-            self._leases.pop(call, None)
+        if self._leases:
+            self._leases.pop(next(iter(self._leases)))
         if self.state == "half_open":
             if not progressed:
                 self._used += 1

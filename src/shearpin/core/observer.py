@@ -9,10 +9,19 @@ from shearpin.core.canonical import digest_text
 from shearpin.core.masking import mask
 from shearpin.core.normal import call_key, result_key
 from shearpin.core.outcomes import outcome_of, result_text
-from shearpin.core.seen import NO_FACTS, MessageSeen, NodeSeen, RoundSeen, Seen, StartSeen, ToolSeen
+from shearpin.core.seen import (
+    NO_FACTS,
+    MessageSeen,
+    ModelSeen,
+    NodeSeen,
+    RoundSeen,
+    Seen,
+    StartSeen,
+    ToolSeen,
+)
 from shearpin.core.settings import Settings
-from shearpin.core.tools import effect_of
-from shearpin.events import Fact, ModelCalled, ModelReturned, NodeLeft, ToolCalled, ToolReturned
+from shearpin.core.tools import ToolFacts, effect_of
+from shearpin.events import ModelCalled, ModelReturned, NodeLeft, ToolCalled, ToolReturned
 
 __all__ = ["Observer"]
 
@@ -20,6 +29,7 @@ _AGENTS = 16
 _RECENT = 48
 _DONE = 32
 _ROUND_CALLS = 4
+_ROUND_PARTS = 16
 
 
 class _Agent:
@@ -41,11 +51,13 @@ class _Agent:
     def open(self, requests: int) -> None:
         self.round += 1
         self.asked = self.pending = requests
-        self.begun.clear()
-        self.parts.clear()
-        self.calls.clear()
-        self.tools.clear()
         self.waits = False
+        if self.begun:
+            self.begun.clear()
+        if self.parts:
+            self.parts.clear()
+            self.calls.clear()
+            self.tools.clear()
 
 
 class Observer:
@@ -96,21 +108,15 @@ class Observer:
         """Whether a call with this id was counted already."""
         return crc32(call.encode()) in self._done
 
-    def counts(self, fact: Fact) -> bool:
-        """Mark a returned call or a left node as done; False if it was so before."""
-        if isinstance(fact, NodeLeft):
-            name = "n:" + fact.task
-        elif isinstance(fact, (ModelReturned, ToolReturned)):
-            name = fact.call
-        else:
-            return False
+    def mark(self, name: str) -> bool:
+        """Count a call or task once: True the first time its id comes, False when it comes again."""
         mark = crc32(name.encode())
-        self._known = mark in self._done
-        if self._known:
+        done = self._done
+        if mark in done:
             return False
-        if len(self._done) >= _DONE:
-            self._done.popitem(last=False)
-        self._done[mark] = None
+        if len(done) >= _DONE:
+            done.popitem(last=False)
+        done[mark] = None
         return True
 
     def thinking(self, fact: ModelCalled) -> None:
@@ -121,21 +127,18 @@ class Observer:
 
     # -- observations -------------------------------------------------------------------------
 
-    def take(self, fact: Fact) -> tuple[Seen, ...]:
-        """What a fact amounts to; nothing if it was counted before (see `counts`)."""
-        if self._known:
-            return ()
-        if type(fact) is ToolReturned:
-            return self._take_tool(fact)
-        if type(fact) is ModelReturned:
-            return self._take_model(fact)
-        assert isinstance(fact, NodeLeft)
+    def take_node(self, fact: NodeLeft) -> NodeSeen | None:
+        """What a node amounts to: nothing, if it failed or wrote nothing that tells of progress."""
         paid, self._paid = self._paid, False
         if fact.delta is None or fact.status == "error":
-            return ()
-        return (NodeSeen(fact.at, self.step, fact.agent, fact.node, fact.delta, paid),)
+            return None
+        return NodeSeen(fact.at, self.step, fact.agent, fact.node, fact.delta, paid)
 
-    def _take_model(self, fact: ModelReturned) -> tuple[Seen, ...]:
+    def take_model(self, fact: ModelReturned) -> tuple[Seen, ...]:
+        """What a model response amounts to: a message, if it asks for nothing, and a complete round.
+
+        A round whose results never came is closed first.
+        """
         began = self._thinking.pop(fact.call, None)
         if began is not None:
             self._thought += fact.at - began
@@ -146,60 +149,73 @@ class Observer:
         agent = self._agent(fact.agent)
         closed = self._close(fact.agent, agent, fact.at) if agent.pending and agent.parts else None
         agent.open(len(fact.requests))
-        if fact.requests:
-            return () if closed is None else (closed,)
+        usage = fact.usage
+        known = usage is not None and not usage.estimated
         text = fact.text
+        model = ModelSeen(
+            fact.at, self.step, agent.round, fact.agent, text, len(fact.requests),
+            usage.input_tokens if known else None, usage.output_tokens if known else None,
+        )  # fmt: skip
+        if fact.requests:
+            return (model,) if closed is None else (closed, model)
         message = MessageSeen(
             fact.at, self.step, agent.round, fact.agent, fact.node, text, not text or text.isspace()
         )
         symbol = digest_text(f"{fact.node}\0{mask(text)}")
         whole = RoundSeen(fact.at, fact.at - self._thought, self.step, fact.agent, symbol, (), (), False)
-        return (message, whole) if closed is None else (closed, message, whole)
+        return (model, message, whole) if closed is None else (closed, model, message, whole)
 
-    def _take_tool(self, fact: ToolReturned) -> tuple[Seen, ...]:
-        facts = self._tools.get(fact.tool)
+    def take_tool(self, fact: ToolReturned) -> tuple[ToolSeen, RoundSeen | None]:
+        """What an answered call amounts to, and the round that it completes, if it does."""
+        tool = fact.tool
+        facts = self._tools.get(tool) if self._tools else None
         key = self._keys.pop(fact.call, None) or fact.args_digest
         if key is None:
-            key = call_key(fact.tool, fact.args, facts, self._ignored)
-        agent = self._agent(fact.agent)
+            key = call_key(tool, fact.args, facts, self._ignored)
+        agent = self._agents.get(fact.agent) or self._agent(fact.agent)
         if agent.pending <= 0:
             agent.open(1)
-        agent.pending -= 1
-        seen = self._tool_seen(fact, key, agent)
-        if len(agent.parts) < 64:
+        pending = agent.pending = agent.pending - 1
+        seen = self._tool_seen(fact, key, facts or NO_FACTS, agent)
+        waits = seen.effect == "wait" or seen.facts.polling is True
+        if agent.asked == 1:
+            symbol = key + seen.result_key
+            return seen, RoundSeen(
+                seen.at, seen.idle_at, self.step, fact.agent, symbol, (key,), (tool,), waits
+            )
+        if len(agent.parts) < _ROUND_PARTS:
             agent.parts.append(key + seen.result_key)
         if len(agent.calls) < _ROUND_CALLS:
             agent.calls.append(key)
-            agent.tools.append(fact.tool)
-        agent.waits = agent.waits or seen.effect == "wait" or bool(seen.facts.polling)
-        if agent.pending > 0:
-            return (seen,)
-        return (seen, self._close(fact.agent, agent, fact.at))
+            agent.tools.append(tool)
+        agent.waits = agent.waits or waits
+        return seen, None if pending > 0 else self._close(fact.agent, agent, fact.at)
 
-    def _tool_seen(self, fact: ToolReturned, key: str, agent: _Agent) -> ToolSeen:
-        facts = self._tools.get(fact.tool) or NO_FACTS
-        text = result_text(fact.result)
+    def _tool_seen(self, fact: ToolReturned, key: str, facts: ToolFacts, agent: _Agent) -> ToolSeen:
+        result = fact.result
+        text = result if type(result) is str else result_text(result)
         outcome = outcome_of(text, fact.status)
         recent = self._recent
         last = recent.get(key)
-        if outcome == "blocked":
-            result = last or ""
-        else:
-            result = fact.result_digest or result_key(text)
         if last is None:
             if len(recent) >= _RECENT:
                 recent.popitem(last=False)
         else:
             recent.move_to_end(key)
-        recent[key] = result
+        if outcome == "blocked":
+            known = last or ""
+        else:
+            known = fact.result_digest or result_key(text)
+        recent[key] = known
         effect = effect_of(fact.tool, fact.args, facts)
         novel = last is None
-        work = novel and outcome == "ok" and effect == "write"
+        work = novel and effect == "write" and outcome == "ok"
         if work:
             agent.epoch += 1
+        at = fact.at
         return ToolSeen(
-            fact.at, fact.at - self._thought, self.step, agent.round, fact.agent, fact.tool, key, result,
-            outcome, effect, novel, last != result, work, agent.epoch, facts, fact.args, text,
+            at, at - self._thought, self.step, agent.round, fact.agent, fact.tool, key, known,
+            outcome, effect, novel, last != known, work, agent.epoch, facts, fact.args, text,
         )  # fmt: skip
 
     def _close(self, name: str, agent: _Agent, at: float) -> RoundSeen:
@@ -228,8 +244,6 @@ class Observer:
         self._paid = False
 
     # -- persistence --------------------------------------------------------------------------
-
-    _known = False
 
     def dump(self) -> list[object]:
         """The state as JSON-ready data; an open round is kept, calls in flight are not."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from shearpin.core.outcomes import Outcome
 from shearpin.core.tools import Effect, ToolFacts
 
-__all__ = ["NO_FACTS", "MessageSeen", "NodeSeen", "RoundSeen", "Seen", "StartSeen", "ToolSeen"]
+__all__ = ["NO_FACTS", "MessageSeen", "ModelSeen", "NodeSeen", "RoundSeen", "Seen", "StartSeen", "ToolSeen"]
 
 NO_FACTS = ToolFacts()
 
@@ -62,6 +62,23 @@ class StartSeen:
 
 
 @dataclass(slots=True)
+class ModelSeen:
+    """A model response of either kind; `asks` counts its tool requests.
+
+    Tokens are None where the provider reported none, or the host only estimated them.
+    """
+
+    at: float
+    step: int
+    round: int
+    agent: str
+    text: str
+    asks: int
+    input_tokens: int | None
+    output_tokens: int | None
+
+
+@dataclass(slots=True)
 class MessageSeen:
     """A model response without tool calls."""
 
@@ -104,4 +121,4 @@ class NodeSeen:
     paid: bool
 
 
-Seen: TypeAlias = StartSeen | ToolSeen | MessageSeen | RoundSeen | NodeSeen
+Seen: TypeAlias = StartSeen | ModelSeen | ToolSeen | MessageSeen | RoundSeen | NodeSeen

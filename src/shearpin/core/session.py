@@ -17,7 +17,7 @@ from shearpin.core.journal import FaultRecord, Record, TransitionRecord, Verdict
 from shearpin.core.ladder import Ladder
 from shearpin.core.messages import block_text, halt_text, nudge_text
 from shearpin.core.observer import Observer
-from shearpin.core.seen import MessageSeen, NodeSeen, RoundSeen, Seen, StartSeen, ToolSeen
+from shearpin.core.seen import MessageSeen, ModelSeen, NodeSeen, RoundSeen, Seen, StartSeen, ToolSeen
 from shearpin.core.settings import Settings
 from shearpin.core.tools import command_word
 from shearpin.errors import ConfigError
@@ -65,12 +65,15 @@ from shearpin.core.tools import command_word
         self.settings = settings
         self.stopped: Halt | None = None
         self.worst: Severity = Severity.NONE
-        self.spend = Spend()
+        self._model_calls = self._tool_calls = self._input_tokens = self._output_tokens = 0
         self._observer = Observer(settings)
         self._breaker = Breaker(settings.breaker)
         self._ladder = Ladder()
         self._probes: dict[str, Probe] = {d.family: d.probe() for d in settings.detectors}
         self._routes = self._route()
+        self._tool_routes = self._routes[ToolSeen]
+        self._round_routes = self._routes[RoundSeen]
+        self._nodes_watched = bool(self._routes[NodeSeen])
         self._journal: deque[Record] = deque(maxlen=_JOURNAL)
         self._last: Finding | None = None
         self._texts: dict[str, str] = {}
@@ -90,10 +93,14 @@ from shearpin.core.tools import command_word
         return self._observer.step
 
     @property
+    def spend(self) -> Spend:
+        """What the session has used so far, over all turns."""
+        return Spend(self._model_calls, self._tool_calls, self._input_tokens, self._output_tokens)
+
+    @property
     def active(self) -> bool:
         """Whether there is something that must survive: calls were made, or the breaker has moved."""
-        spend = self.spend
-        return bool(spend.model_calls or spend.tool_calls) or self._breaker.state != "closed"
+        return bool(self._model_calls or self._tool_calls) or self._breaker.state != "closed"
 
     @property
     def last_finding(self) -> Finding | None:
@@ -102,6 +109,8 @@ from shearpin.core.tools import command_word
 
     def drain(self) -> list[Record]:
         """The journal since the last call, oldest first (at most the latest 256 records)."""
+        if not self._journal:
+            return []
         records = list(self._journal)
         self._journal.clear()
         return records
@@ -121,18 +130,24 @@ from shearpin.core.tools import command_word
             return self._before_tool(fact)
         if type(fact) is ModelCalled:
             self._observer.thinking(fact)
-            self._breaker.lease(fact.call, fact.at)
+            if self._breaker.state == "half_open" and self._last and self._last.agent == fact.agent:
+                if not self._breaker.lease(fact.call, fact.at):
+                    return self._halt(self._last, fact.at)
         return PROCEED
 
     def after(self, fact: Fact) -> Verdict:
-        """The verdict on what has happened."""
+        """The verdict on what has happened. A call or task whose id was seen before changes nothing."""
         kind = type(fact)
-        if kind is ToolReturned or kind is ModelReturned or kind is NodeLeft:
-            self._count(fact)
-            if self.stopped is not None:
-                return self.stopped
-            return self._judge(self._observer.take(fact), fact)
-        if kind is TurnStarted:
+        if kind is ToolReturned:
+            if self._observer.mark(fact.call):
+                return self._after_tool(fact)
+        elif kind is ModelReturned:
+            if self._observer.mark(fact.call):
+                return self._after_model(fact)
+        elif kind is NodeLeft:
+            if self._nodes_watched and self.stopped is None:
+                return self._after_node(fact)
+        elif isinstance(fact, TurnStarted):
             self._new_turn(fact.at)
         elif isinstance(fact, HistoryCompacted):
             for probe in self._probes.values():
@@ -173,37 +188,60 @@ from shearpin.core.tools import command_word
                 return finding
         return None
 
-    def _count(self, fact: Fact) -> None:
-        """Spend is counted for every call that is new, also after a stop: it was made after all."""
-        if self._observer.counts(fact):
-            spend = self.spend
-            if type(fact) is ModelReturned:
-                usage = fact.usage
-                tokens_in, tokens_out = (usage[0], usage[1]) if usage is not None else (0, 0)
-                self.spend = Spend(
-                    spend[0] + 1, spend[1], spend[2] + tokens_in, spend[3] + tokens_out
-                )
-            elif type(fact) is ToolReturned and fact.status != "blocked":
-                self.spend = Spend(spend[0], spend[1] + 1, spend[2], spend[3])
-
     # -- judging ------------------------------------------------------------------------------
 
-    def _judge(self, observed: Iterable[Seen], fact: Fact) -> Verdict:
+    def _after_tool(self, fact: ToolReturned) -> Verdict:
+        """Spend counts for every call that is new, also after a stop: it was made after all."""
+        if fact.status != "blocked":
+            self._tool_calls += 1
+        if self.stopped is not None:
+            return self.stopped
+        seen, whole = self._observer.take_tool(fact)
+        verdict = self._observe(self._tool_routes, seen, PROCEED)
+        if self._breaker.state != "closed" and seen.fresh:
+            self._progress(seen)
+        return verdict if whole is None else self._round(whole, verdict)
+
+    def _after_model(self, fact: ModelReturned) -> Verdict:
+        self._model_calls += 1
+        usage = fact.usage
+        if usage is not None:
+            self._input_tokens += usage.input_tokens
+            self._output_tokens += usage.output_tokens
+        if self.stopped is not None:
+            return self.stopped
+        if fact.status == "error":
+            self._breaker.release(fact.call)
         verdict: Verdict = PROCEED
-        for seen in observed:
-            kind = type(seen)
-            for family, probe in self._routes.get(kind, ()):
-                try:
-                    finding = probe.observe(seen)
-                except Exception as error:  # a faulty rule must not hurt the run
-                    self.fault(f"detector {family}", error, seen.at)
-                    continue
-                if finding is not None:
-                    verdict = _stronger(verdict, self._answer(finding, seen))
-            if kind is ToolSeen:
-                self._progress(seen)  # pyright: ignore[reportArgumentType]
-            elif kind is RoundSeen or kind is MessageSeen:
-                verdict = _stronger(verdict, self._settle(seen, fact))
+        for seen in self._observer.take_model(fact):
+            if type(seen) is RoundSeen:
+                verdict = self._round(seen, verdict)
+            else:
+                verdict = self._observe(self._routes[type(seen)], seen, verdict)
+        return verdict
+
+    def _after_node(self, fact: NodeLeft) -> Verdict:
+        seen = self._observer.take_node(fact)
+        if seen is None or not self._observer.mark("n:" + fact.task):
+            return PROCEED
+        return self._observe(self._routes[NodeSeen], seen, PROCEED)
+
+    def _round(self, whole: RoundSeen, verdict: Verdict) -> Verdict:
+        verdict = self._observe(self._round_routes, whole, verdict)
+        if self._breaker.state != "closed" or self._round_evidence:
+            verdict = _stronger(verdict, self._settle(whole))
+        return verdict
+
+    def _observe(self, routes: Iterable[tuple[str, Probe]], seen: Seen, verdict: Verdict) -> Verdict:
+        """Show an observation to the probes that watch for its kind; the strongest verdict counts."""
+        for family, probe in routes:
+            try:
+                finding = probe.observe(seen)
+            except Exception as error:  # a faulty rule must not hurt the run
+                self.fault(f"detector {family}", error, seen.at)
+                continue
+            if finding is not None:
+                verdict = _stronger(verdict, self._answer(finding, seen))
         return verdict
 
     def _answer(self, finding: Finding, seen: Seen) -> Verdict:
@@ -260,13 +298,12 @@ from shearpin.core.tools import command_word
 
     def _progress(self, seen: ToolSeen) -> None:
         """A call with a new result: part of a pivot, and an end to its refusal."""
-        breaker = self._breaker
-        if breaker.state == "closed" or not seen.fresh or seen.outcome not in ("ok", "empty"):
+        if seen.outcome not in ("ok", "empty"):
             return
         self._round_progress[seen.agent] = True
         self._ladder.allow(seen.call_key)
         if seen.novel and seen.outcome == "ok" and seen.effect not in ("think", "wait", "handoff"):
-            if breaker.pivot(1):
+            if self._breaker.pivot(1):
                 self._recover(seen.at)
 
     def _recover(self, at: float) -> None:
@@ -274,19 +311,18 @@ from shearpin.core.tools import command_word
             self._breaker.recover(self._last.key, self.step)
         self._signal("pivoted", at)
 
-    def _settle(self, seen: RoundSeen | MessageSeen, fact: Fact) -> Verdict:
+    def _settle(self, whole: RoundSeen) -> Verdict:
         """A round is over: in HALF_OPEN a trial is used, after a nudge evidence adds up."""
-        agent = seen.agent
-        evidence = self._round_evidence.pop(agent, False)
-        progressed = self._round_progress.pop(agent, False)
-        if self._breaker.state == "closed" or isinstance(seen, MessageSeen):
+        evidence = self._round_evidence.pop(whole.agent, False)
+        progressed = self._round_progress.pop(whole.agent, False)
+        if self.stopped is not None:
+            return self.stopped
+        last = self._last
+        if last is None or not last.hard or whole.agent != last.agent:
             return PROCEED
-        call = fact.call if isinstance(fact, ModelReturned) else None
-        signal = self._breaker.settle(call, progressed, evidence)
-        if signal is None or self._last is None or not self._last.hard:
+        if self._breaker.settle(progressed, evidence) is None:
             return PROCEED
-        finding = self._last
-        return self._halt(finding, seen.at) if self.stopped is None else self.stopped
+        return self._halt(last, whole.at)
 
     # -- the turn -----------------------------------------------------------------------------
 
@@ -331,7 +367,7 @@ from shearpin.core.tools import command_word
             self.fault(f"detector {type(probe).__name__}", error, at)
 
     def _route(self) -> dict[type[Seen], list[tuple[str, Probe]]]:
-        kinds: tuple[type[Seen], ...] = (StartSeen, ToolSeen, MessageSeen, RoundSeen, NodeSeen)
+        kinds: tuple[type[Seen], ...] = (StartSeen, ModelSeen, ToolSeen, MessageSeen, RoundSeen, NodeSeen)
         return {
             kind: [(d.family, self._probes[d.family]) for d in self.settings.detectors if kind in d.watches]
             for kind in kinds
@@ -374,7 +410,7 @@ from shearpin.core.tools import command_word
     def _restore(self, data: dict[str, object]) -> None:
         spend, stopped, probes = data["spend"], data["stopped"], data["probes"]
         assert isinstance(spend, list) and isinstance(probes, dict)
-        self.spend = Spend(*spend)  # pyright: ignore[reportUnknownArgumentType]
+        self._model_calls, self._tool_calls, self._input_tokens, self._output_tokens = spend  # pyright: ignore[reportUnknownVariableType]
         self.worst = Severity(int(str(data["worst"])))
         if isinstance(stopped, list):
             self.stopped = Halt(*stopped)  # pyright: ignore[reportUnknownArgumentType]
