@@ -52,7 +52,11 @@ def run_replay(options: Options) -> int:
     if options.report is not None:
         from shearpin.report.html import render_replays
 
-        options.report.write_text(render_replays(totals), encoding="utf-8")
+        try:
+            options.report.write_text(render_replays(totals), encoding="utf-8")
+        except OSError as error:
+            click.echo(f"Error: {options.report} cannot be written: {error.strerror}", err=True)
+            return _BAD_INPUT
     if not options.as_json:
         from shearpin.report.terminal import print_replays
 
@@ -67,7 +71,7 @@ def run_replay(options: Options) -> int:
 def _settings(config: Path | None) -> Settings:
     if config is None:
         return Settings()
-    from shearpin.guard import Guard
+    from shearpin.recipe import Guard
 
     return Guard.from_file(config).settings
 

@@ -23,11 +23,11 @@ def remedy_for(record: VerdictRecord) -> str:
         >>> from shearpin.core.detectors import DEFAULT_DETECTORS
 from shearpin.core.journal import VerdictRecord
         >>> record = VerdictRecord(
-        ...     3, 1.0, "nudge", "nudge", "repeat", "repeat", None, "main",
-        ...     {"tool": "job_state", "limit": 3}, "", True)
+        ...     5, 1.0, "block", "block", "repeat", "repeat", None, "main",
+        ...     {"tool": "job_state", "limit": 5}, "", True)
         >>> remedy_for(record)
         "If this was legitimate: declare job_state as ToolFacts(polling=True) if it is meant to be \
-called until its answer changes, or raise Repeats(nudge=...) above 3."
+called until its answer changes, or raise Repeats(block=...) above 5."
     """
     family = record.finding or ""
     config = _CONFIGS.get(family)
@@ -38,7 +38,8 @@ called until its answer changes, or raise Repeats(nudge=...) above 3."
     if isinstance(limit, int):
         threshold += f" above {limit}"
     tool = record.evidence.get("tool")
-    if family in ("repeat", "cycle") and isinstance(tool, str):
+    # A polling tool may still be hinted at, so declaring it helps against more than a nudge only.
+    if family in ("repeat", "cycle") and isinstance(tool, str) and record.severity != "nudge":
         return (
             f"If this was legitimate: declare {tool} as ToolFacts(polling=True) if it is meant to "
             f"be called until its answer changes, or {threshold}."
