@@ -318,7 +318,7 @@ from shearpin.core.tools import command_word
         if self.stopped is not None:
             return self.stopped
         last = self._last
-        if last is None or not last.hard or whole.agent != last.agent:
+        if last is None or not last.hard or not (evidence or whole.agent == last.agent):
             return PROCEED
         if self._breaker.settle(progressed, evidence) is None:
             return PROCEED
