@@ -51,9 +51,7 @@ _LABELLED = re.compile(
     )""",
     re.VERBOSE,
 )
-_LABELS = ("=", ":", "#", "-", "_", "id ", "ID ")
 _HEX_HINT = re.compile(r"[0-9a-fA-F]{8}[0-9a-fA-F-]{4}")
-_HAS_DIGIT = re.compile(r"[0-9]")
 _SPANS = re.compile(r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|`[^`\n]{0,200}`|\[[^\]\n]{0,200}\]|“[^”\n]{0,200}”|「[^」\n]{0,200}」|<[^>\n]{0,200}>")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD = re.compile(r"\w+")
@@ -68,12 +66,10 @@ def mask(text: str) -> str:
 
 
 def _mask(text: str) -> str:
-    if _HAS_DIGIT.search(text) is None:
-        return text
-    if _HEX_HINT.search(text) is not None:
+    if len(text) >= 12 and _HEX_HINT.search(text) is not None:
         text = _HEX_LED.sub(_hex, text)
     text = _DIGIT_LED.sub("§", text)
-    if any(map(text.__contains__, _LABELS)):
+    if "=" in text or ":" in text or "-" in text or "_" in text or "#" in text or "id " in text or "ID " in text:
         text = _LABELLED.sub("§", text)
     return text
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from shearpin.core.outcomes import Outcome
 from shearpin.core.tools import Effect, ToolFacts
@@ -14,8 +13,7 @@ __all__ = ["NO_FACTS", "MessageSeen", "ModelSeen", "NodeSeen", "RoundSeen", "See
 NO_FACTS = ToolFacts()
 
 
-@dataclass(slots=True)
-class ToolSeen:
+class ToolSeen(NamedTuple):
     """A tool call with its answer.
 
     Attributes:
@@ -49,8 +47,7 @@ class ToolSeen:
     text: str
 
 
-@dataclass(slots=True)
-class StartSeen:
+class StartSeen(NamedTuple):
     """A tool call is about to run; `copies` counts equal calls of its round, itself included."""
 
     at: float
@@ -61,8 +58,8 @@ class StartSeen:
     copies: int
 
 
-@dataclass(slots=True)
-class ModelSeen:
+
+class ModelSeen(NamedTuple):
     """A model response of either kind; `asks` counts its tool requests.
 
     Tokens are None where the provider reported none, or the host only estimated them.
@@ -78,8 +75,7 @@ class ModelSeen:
     output_tokens: int | None
 
 
-@dataclass(slots=True)
-class MessageSeen:
+class MessageSeen(NamedTuple):
     """A model response without tool calls."""
 
     at: float
@@ -91,8 +87,7 @@ class MessageSeen:
     blank: bool
 
 
-@dataclass(slots=True)
-class RoundSeen:
+class RoundSeen(NamedTuple):
     """A complete round: one model response with all its tool results, or its text where it had none.
 
     `symbol` is a digest of all that; `calls` are the keys of its calls (at most four are kept).
@@ -109,8 +104,7 @@ class RoundSeen:
     waits: bool
 
 
-@dataclass(slots=True)
-class NodeSeen:
+class NodeSeen(NamedTuple):
     """A node has written; `paid` says that a model was called since it wrote last."""
 
     at: float

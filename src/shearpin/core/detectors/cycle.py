@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from shearpin.core.canonical import digest_text
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
@@ -17,6 +17,9 @@ __all__ = ["Cycles"]
 _STREAMS = 8
 _EVERYBODY = "*"
 _NODES = "#"
+
+_Entry: TypeAlias = tuple[str, tuple[str, ...], str, bool, int]
+"""Symbol, keys of its calls, first tool or node, whether it waits, and when (seconds)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +75,34 @@ class Cycles:
 class _Stream:
     """The last few symbols of one sequence, and for each period how long it has matched itself."""
 
-    __slots__ = ("entries", "matched")
+    __slots__ = ("entries", "matched", "symbols")
 
     def __init__(self, longest: int) -> None:
-        self.entries: list[tuple[str, tuple[str, ...], str, bool, int]] = []
+        self.entries: list[_Entry] = []
+        self.symbols: list[str] = []
         self.matched = [0] * (longest + 1)
+
+    def take(self, entry: _Entry) -> tuple[int, int]:
+        """Add a round; the shortest period that it continues and its complete laps, or zeros."""
+        symbols, matched = self.symbols, self.matched
+        symbol = entry[0]
+        period = laps = 0
+        if symbol in symbols:
+            size = len(symbols)
+            for back in range(1, len(matched)):
+                if back <= size and symbols[-back] == symbol:
+                    matched[back] += 1
+                    if not period and (complete := matched[back] // back + 1) >= 2:
+                        period, laps = back, complete
+                else:
+                    matched[back] = 0
+        elif any(matched):
+            self.matched = [0] * len(matched)
+        symbols.append(symbol)
+        self.entries.append(entry)
+        if len(symbols) >= len(matched):
+            del symbols[0], self.entries[0]
+        return period, laps
 
 
 class _CycleProbe:
@@ -106,7 +132,7 @@ class _CycleProbe:
         return found
 
     def _take(
-        self, name: str, entry: tuple[str, tuple[str, ...], str, bool, int], step: int, agent: str, now: float
+        self, name: str, entry: _Entry, step: int, agent: str, now: float
     ) -> Finding | None:
         stream = self._streams.get(name)
         if stream is None:
@@ -115,21 +141,7 @@ class _CycleProbe:
             stream = self._streams[name] = _Stream(self._config.longest)
         elif len(self._streams) > 1:
             self._streams.move_to_end(name)
-        entries, matched = stream.entries, stream.matched
-        symbol = entry[0]
-        size = len(entries)
-        period = 0
-        laps = 0
-        for back in range(1, self._config.longest + 1):
-            if back <= size and entries[-back][0] == symbol:
-                matched[back] += 1
-                if not period and (complete := matched[back] // back + 1) >= 2:
-                    period, laps = back, complete
-            else:
-                matched[back] = 0
-        entries.append(entry)
-        if size >= self._config.longest:
-            del entries[0]
+        period, laps = stream.take(entry)
         if period < 2 or laps < self._config.nudge - 1:
             return None
         return self._judge(stream, period, laps, step, agent, now)
@@ -184,4 +196,5 @@ class _CycleProbe:
         for name, matched, entries in data:  # pyright: ignore[reportUnknownVariableType]
             stream = self._streams[name] = _Stream(self._config.longest)
             stream.matched = list(matched)  # pyright: ignore[reportUnknownArgumentType]
+            stream.symbols = [entry[0] for entry in entries]  # pyright: ignore[reportUnknownVariableType]
             stream.entries = [(s, tuple(calls), tool, waits, at) for s, calls, tool, waits, at in entries]  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]

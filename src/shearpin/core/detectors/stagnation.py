@@ -18,6 +18,7 @@ __all__ = ["Stagnations"]
 
 _CAPACITY = 6
 _SKETCH = 24
+_WORDY = 48
 _TOKEN = re.compile(r"[A-Za-z]+|\d+|[\u4e00-\u9fff]+")
 _REFERENCE = re.compile(r"\b(?=\w*\d)(?=\w*[A-Za-z])\w{2,}\b")
 
@@ -121,6 +122,8 @@ class _StagnationProbe:
         if seen.result_key == still.result_key:
             return True
         size = len(seen.text)
+        if size < _WORDY:  # so few words agree only if they are the same
+            return False
         if not 0.8 <= size / still.size <= 1.25:
             return False
         sketch = _sketch(seen.text)
