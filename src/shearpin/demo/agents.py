@@ -59,7 +59,7 @@ def search_log(query: str) -> str:
 
 
 def react_agent(
-    model: BaseChatModel, tools: Sequence[BaseTool], instructions: str
+    model: BaseChatModel, tools: Sequence[BaseTool], instructions: str, name: str
 ) -> CompiledStateGraph[MessagesState]:
     """The textbook loop: call the model, run the tools it asks for, until it asks for none."""
     bound = model.bind_tools(tools)
@@ -74,13 +74,13 @@ def react_agent(
     builder.add_edge(START, "agent")
     builder.add_conditional_edges("agent", tools_condition)
     builder.add_edge("tools", "agent")
-    return builder.compile(name="on-call agent")
+    return builder.compile(name=name)
 
 
 def runaway_agent(model_name: str) -> CompiledStateGraph[MessagesState]:
     """The scripted agent that never comes to an end by itself."""
     model = ScriptedModel(_next_answer, model_name=model_name)
-    return react_agent(model, [read_file, search_log], _INSTRUCTIONS)
+    return react_agent(model, [read_file, search_log], _INSTRUCTIONS, "on-call agent")
 
 
 def _next_answer(messages: Sequence[BaseMessage], number: int) -> AIMessage:

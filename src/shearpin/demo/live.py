@@ -12,6 +12,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,6 +37,7 @@ __all__ = ["MODEL_NAME", "QUESTION", "live_agent", "model_file", "serving"]
 MODEL_NAME: Final = "SmolLM2-135M-Instruct"
 QUESTION: Final = "In which year was the bridge of Avenmoor opened?"
 
+_calls = count(1)
 _CONTEXT_TOKENS: Final = 4096
 _ANSWER_TOKENS: Final = 160
 _INSTRUCTIONS: Final = (
@@ -120,7 +122,7 @@ def live_agent(base_url: str) -> Agent:
         max_completion_tokens=_ANSWER_TOKENS,
         max_retries=0,
     )
-    return react_agent(model, [search, read], _INSTRUCTIONS)
+    return react_agent(model, [search, read], _INSTRUCTIONS, "librarian")
 
 
 class _JsonToolCaller(ChatOpenAI):
@@ -164,7 +166,7 @@ def _as_call(message: AIMessage) -> AIMessage:
     thought, name, arg = _reply(message.text)
     calls: Sequence[ToolCall] = []
     if name in ("search", "read"):
-        identity = f"call_{message.response_metadata.get('id') or message.id}"
+        identity = f"call_{next(_calls)}"
         calls = [ToolCall(name=name, args={"arg": arg}, id=identity, type="tool_call")]
     return message.model_copy(
         update={"content": thought if calls else arg or thought, "tool_calls": calls}
