@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from shearpin.core.canonical import digest_text
+from shearpin.core.stored import mapping, number, row, text, whole
 from shearpin.errors import ConfigError
 
 __all__ = ["SIGNALS", "STATES", "TRANSITIONS", "Breaker", "BreakerSettings", "Signal", "State"]
@@ -127,15 +129,16 @@ class Breaker:
         """
         for name in [name for name, until in self._leases.items() if until <= at]:
             del self._leases[name]
-        if call not in self._leases:
+        mark = digest_text(call)
+        if mark not in self._leases:
             if max(self._used, 0) + len(self._leases) >= self._settings.trial_rounds:
                 return False
-            self._leases[call] = at + self._settings.lease_seconds
+            self._leases[mark] = at + self._settings.lease_seconds
         return True
 
     def release(self, call: str) -> None:
         """Give a permit back whose round never came about (the model call failed)."""
-        self._leases.pop(call, None)
+        self._leases.pop(digest_text(call), None)
 
     def settle(self, progressed: bool, evidence: bool) -> Signal | None:
         """A round is over: what it says about the loop, as the signal to give next, if any."""
@@ -186,7 +189,12 @@ class Breaker:
 
     def load(self, data: object) -> None:
         """Restore what `dump` gave."""
-        assert isinstance(data, list)
-        (self.state, self._pivots, self._persisted, self._used, self._continued, leases, recovered) = data  # pyright: ignore[reportUnknownVariableType]
-        self._leases = dict(leases)  # pyright: ignore[reportUnknownArgumentType]
-        self.recovered = dict(recovered)  # pyright: ignore[reportUnknownArgumentType]
+        state, pivots, persisted, used, continued, leases, recovered = row(data, 7)
+        self.state = _STATES[text(state)]
+        self._pivots, self._persisted, self._used = whole(pivots), whole(persisted), whole(used)
+        self._continued = whole(continued)
+        self._leases = {name: number(until) for name, until in mapping(leases).items()}
+        self.recovered = {name: whole(round_) for name, round_ in mapping(recovered).items()}
+
+
+_STATES: dict[str, State] = {state: state for state in STATES}

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 
+from shearpin.core.canonical import digest_text
+from shearpin.core.stored import finding_of, finding_row, row, sequence, text, whole
 from shearpin.findings import Finding, Severity
 
 __all__ = ["Ladder"]
@@ -42,7 +44,8 @@ class Ladder:
 
     def refuse(self, finding: Finding, epoch: int) -> None:
         """From now on refuse the calls that make up this loop, until the agent has done new work."""
-        for key in finding.refuses:
+        for name in finding.refuses:
+            key = _sealed(name)
             self._refused[key] = (finding, epoch)
             self._refused.move_to_end(key)
         while len(self._refused) > _CAPACITY:
@@ -60,11 +63,12 @@ class Ladder:
         agent has done: after an edit the same test may run again.
         """
         for name in names:
-            held = self._refused.get(name)
+            key = _sealed(name)
+            held = self._refused.get(key)
             if held is not None and held[0].agent == agent:
                 if held[1] == epoch:
                     return held[0]
-                del self._refused[name]
+                del self._refused[key]
         return None
 
     def allow(self, call_key: str) -> None:
@@ -83,19 +87,30 @@ class Ladder:
             del self._refused[call]
 
     def dump(self) -> list[object]:
-        """The state as JSON-ready data."""
+        """The state as JSON-ready data. A finding that refuses several calls is written once."""
+        findings = list({id(finding): finding for finding, _ in self._refused.values()}.values())
+        places = {id(finding): place for place, finding in enumerate(findings)}
         return [
-            list(self._told.items()),
-            [[key, f.family, f.rule, f.key, int(f.level), f.count, f.limit, f.onset_step, f.step, f.agent,
-              f.subject, f.cause, f.hard, epoch] for key, (f, epoch) in self._refused.items()],
-        ]  # fmt: skip
+            [[key, level] for key, level in self._told.items()],
+            [finding_row(finding) for finding in findings],
+            [[key, places[id(finding)], epoch] for key, (finding, epoch) in self._refused.items()],
+        ]
 
     def load(self, data: object) -> None:
         """Restore what `dump` gave."""
-        assert isinstance(data, list)
-        told, refused = data  # pyright: ignore[reportUnknownVariableType]
-        self._told = OrderedDict((key, level) for key, level in told)  # pyright: ignore[reportUnknownVariableType]
-        self._refused = OrderedDict()
-        for key, family, rule, name, level, *rest, epoch in refused:  # pyright: ignore[reportUnknownVariableType]
-            finding = Finding(family, rule, name, Severity(level), *rest)  # pyright: ignore[reportUnknownArgumentType]
-            self._refused[key] = (finding, epoch)
+        told, findings, refused = row(data, 3)
+        for item in sequence(told):
+            key, level = row(item, 2)
+            self._told[text(key)] = whole(level)
+        known = [finding_of(item) for item in sequence(findings)]
+        for item in sequence(refused):
+            key, place, epoch = row(item, 3)
+            finding = known[whole(place)]
+            if finding is None:
+                raise ValueError("a refusal without its finding")
+            self._refused[text(key)] = (finding, whole(epoch))
+
+
+def _sealed(name: str) -> str:
+    """Wide names hold the first word of a command, which is text of the run: a digest is kept."""
+    return digest_text(name) if name.startswith("tool:") else name

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shearpin.core.canonical import canonical_json, digest_text
+from shearpin.core.canonical import DIGEST_LENGTH, canonical_json, digest_text
 from shearpin.core.masking import mask
 from shearpin.core.tools import AMBIGUOUS_ARGUMENTS, PAYLOAD_ARGUMENTS, ToolFacts
 
-__all__ = ["call_key", "identity", "result_key"]
+__all__ = ["LONGEST_NAME", "call_key", "identity", "result_key", "short_name"]
+
+LONGEST_NAME = 40
+"""Longest name of an agent or node that the core keeps, in characters."""
 
 
 def identity(
@@ -29,6 +32,18 @@ def identity(
     if not drop:
         return args
     return {name: value for name, value in args.items() if name not in drop}
+
+
+def short_name(name: str) -> str:
+    """A host's name as the core keeps it: long ones are cut, and told apart by a digest.
+
+    Example:
+        >>> short_name("main"), len(short_name("deep/" * 100))
+        ('main', 40)
+    """
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[: LONGEST_NAME - DIGEST_LENGTH - 1]}~{digest_text(name)}"
 
 
 def call_key(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from zlib import crc32
 
+from shearpin.core import stored
 from shearpin.core.canonical import digest_text
 from shearpin.core.masking import mask
 from shearpin.core.normal import call_key, result_key
@@ -20,30 +21,32 @@ from shearpin.core.seen import (
     ToolSeen,
 )
 from shearpin.core.settings import Settings
+from shearpin.core.stored import flag, number, row, sequence, texts, whole, wholes
 from shearpin.core.tools import ToolFacts, effect_of
 from shearpin.events import ModelCalled, ModelReturned, NodeLeft, ToolCalled, ToolReturned
 
 __all__ = ["Observer"]
 
-_AGENTS = 16
+_AGENTS = 12
 _RECENT = 48
 _DONE = 32
+_BEGUN = 24
+_THINKING = 16
 _ROUND_CALLS = 4
-_ROUND_PARTS = 16
+_TOOL_NAME = 24
 
 
 class _Agent:
     """Where one agent stands: its round, and what the open round has brought so far."""
 
-    __slots__ = ("asked", "begun", "calls", "epoch", "parts", "pending", "round", "tools", "waits")
+    __slots__ = ("asked", "calls", "epoch", "pending", "round", "symbols", "tools", "waits")
 
     def __init__(self) -> None:
         self.round = 0
         self.pending = 0
         self.epoch = 0
         self.asked = 0
-        self.begun: dict[str, list[str]] = {}
-        self.parts: list[str] = []
+        self.symbols = 0
         self.calls: list[str] = []
         self.tools: list[str] = []
         self.waits = False
@@ -52,10 +55,8 @@ class _Agent:
         self.round += 1
         self.asked = self.pending = requests
         self.waits = False
-        if self.begun:
-            self.begun.clear()
-        if self.parts:
-            self.parts.clear()
+        if self.calls:
+            self.symbols = 0
             self.calls.clear()
             self.tools.clear()
 
@@ -71,7 +72,8 @@ class Observer:
         self._recent: OrderedDict[str, str] = OrderedDict()
         self._done: OrderedDict[int, None] = OrderedDict()
         self._keys: OrderedDict[str, str] = OrderedDict()
-        self._thinking: dict[str, float] = {}
+        self._begun: OrderedDict[tuple[str, str], list[int]] = OrderedDict()
+        self._thinking: OrderedDict[int, float] = OrderedDict()
         self._thought = 0.0
         self._paid = False
         self.step = 0
@@ -84,20 +86,31 @@ class Observer:
         if found is None:
             if len(self._keys) >= 256:
                 self._keys.popitem(last=False)
-            found = self._keys[fact.call] = fact.args_digest or call_key(
-                fact.tool, fact.args, self._tools.get(fact.tool), self._ignored
-            )
+            found = self._keys[fact.call] = self._identity(fact)
         return found
+
+    def _identity(self, fact: ToolCalled | ToolReturned) -> str:
+        tool = fact.tool
+        if fact.args_digest is not None:
+            return digest_text(f"{tool}\0{fact.args_digest}")
+        facts = self._tools.get(tool) if self._tools else None
+        return call_key(tool, fact.args, facts, self._ignored)
 
     def start(self, fact: ToolCalled, key: str) -> StartSeen | None:
         """A call begins; None unless its round holds several calls, so that a copy is possible."""
         agent = self._agents.get(fact.agent)
         if agent is None or agent.asked < 2:
             return None
-        begun = agent.begun.setdefault(key, [])
-        if fact.call not in begun:
-            begun.append(fact.call)
-        return StartSeen(fact.at, self.step, fact.agent, fact.tool, key, begun.index(fact.call) + 1)
+        mark = crc32(fact.call.encode())
+        begun = self._begun.get((fact.agent, key))
+        if begun is None:
+            if len(self._begun) >= _BEGUN:
+                self._begun.popitem(last=False)
+            begun = self._begun[(fact.agent, key)] = [mark, 1]
+        elif mark != begun[0]:
+            begun[1] += 1
+        copies = 1 if mark == begun[0] else begun[1]
+        return StartSeen(fact.at, self.step, fact.agent, fact.tool, key, copies)
 
     def epoch(self, agent: str) -> int:
         """How often an agent has done new work that changed something."""
@@ -121,9 +134,9 @@ class Observer:
 
     def thinking(self, fact: ModelCalled) -> None:
         """A model starts to think: that time is not waiting."""
-        if len(self._thinking) >= 64:
-            self._thinking.pop(next(iter(self._thinking)))
-        self._thinking[fact.call] = fact.at
+        if len(self._thinking) >= _THINKING:
+            self._thinking.popitem(last=False)
+        self._thinking[crc32(fact.call.encode())] = fact.at
 
     # -- observations -------------------------------------------------------------------------
 
@@ -139,7 +152,7 @@ class Observer:
 
         A round whose results never came is closed first.
         """
-        began = self._thinking.pop(fact.call, None)
+        began = self._thinking.pop(crc32(fact.call.encode()), None) if self._thinking else None
         if began is not None:
             self._thought += fact.at - began
         if fact.status == "error":
@@ -147,8 +160,11 @@ class Observer:
         self.step += 1
         self._paid = True
         agent = self._agent(fact.agent)
-        closed = self._close(fact.agent, agent, fact.at) if agent.pending and agent.parts else None
+        closed = self._close(fact.agent, agent, fact.at) if agent.pending and agent.calls else None
         agent.open(len(fact.requests))
+        if self._begun:
+            for begun in [begun for begun in self._begun if begun[0] == fact.agent]:
+                del self._begun[begun]
         usage = fact.usage
         known = usage is not None and not usage.estimated
         text = fact.text
@@ -169,9 +185,7 @@ class Observer:
         """What an answered call amounts to, and the round that it completes, if it does."""
         tool = fact.tool
         facts = self._tools.get(tool) if self._tools else None
-        key = self._keys.pop(fact.call, None) or fact.args_digest
-        if key is None:
-            key = call_key(tool, fact.args, facts, self._ignored)
+        key = self._keys.pop(fact.call, None) or self._identity(fact)
         agent = self._agents.get(fact.agent) or self._agent(fact.agent)
         if agent.pending <= 0:
             agent.open(1)
@@ -183,11 +197,11 @@ class Observer:
             return seen, RoundSeen(
                 seen.at, seen.idle_at, self.step, fact.agent, symbol, (key,), (tool,), waits
             )
-        if len(agent.parts) < _ROUND_PARTS:
-            agent.parts.append(key + seen.result_key)
+        # a sum, because the answers of a batch come in any order
+        agent.symbols += int(digest_text(key + seen.result_key), 16)
         if len(agent.calls) < _ROUND_CALLS:
             agent.calls.append(key)
-            agent.tools.append(tool)
+            agent.tools.append(tool[:_TOOL_NAME])
         agent.waits = agent.waits or waits
         return seen, None if pending > 0 else self._close(fact.agent, agent, fact.at)
 
@@ -205,7 +219,7 @@ class Observer:
         if outcome == "blocked":
             known = last or ""
         else:
-            known = fact.result_digest or result_key(text)
+            known = result_key(text) if fact.result_digest is None else digest_text(fact.result_digest)
         recent[key] = known
         effect = effect_of(fact.tool, fact.args, facts)
         novel = last is None
@@ -219,11 +233,11 @@ class Observer:
         )  # fmt: skip
 
     def _close(self, name: str, agent: _Agent, at: float) -> RoundSeen:
-        parts = agent.parts
-        symbol = parts[0] if len(parts) == 1 else digest_text("".join(sorted(set(parts))))
         agent.pending = 0
+        calls, tools = tuple(agent.calls), tuple(agent.tools)
+        symbol = digest_text(str(agent.symbols))
         return RoundSeen(
-            at, at - self._thought, self.step, name, symbol, tuple(agent.calls), tuple(agent.tools), agent.waits
+            at, at - self._thought, self.step, name, symbol, calls, tools, agent.waits
         )
 
     def _agent(self, name: str) -> _Agent:
@@ -241,27 +255,39 @@ class Observer:
         self._recent.clear()
         self._agents.clear()
         self._keys.clear()
+        self._begun.clear()
         self._paid = False
 
     # -- persistence --------------------------------------------------------------------------
 
     def dump(self) -> list[object]:
-        """The state as JSON-ready data; an open round is kept, calls in flight are not."""
+        """The state as JSON-ready data, with the open rounds; keys of calls in flight are made anew."""
         return [
-            self.step, int(self._thought), self._paid, list(self._done), list(self._recent.items()),
-            [[name, a.round, a.pending, a.epoch, a.parts, a.calls, a.tools, a.waits]
+            self.step, float(self._thought), self._paid, list(self._done),
+            [[mark, float(at)] for mark, at in self._thinking.items()],
+            [[*pair, *begun] for pair, begun in self._begun.items()],
+            [[key, result] for key, result in self._recent.items()],
+            [[name, a.round, a.epoch, a.asked, a.pending, a.symbols, list(a.calls), list(a.tools), a.waits]
              for name, a in self._agents.items()],
         ]  # fmt: skip
 
     def load(self, data: object) -> None:
         """Restore what `dump` gave."""
-        assert isinstance(data, list)
-        self.step, thought, self._paid, done, recent, agents = data  # pyright: ignore[reportUnknownVariableType]
-        self._thought = float(thought)  # pyright: ignore[reportUnknownArgumentType]
-        self._done = OrderedDict((mark, None) for mark in done)  # pyright: ignore[reportUnknownVariableType]
-        self._recent = OrderedDict((key, result) for key, result in recent)  # pyright: ignore[reportUnknownVariableType]
-        self._agents.clear()
-        for name, round_, pending, epoch, parts, calls, tools, waits in agents:  # pyright: ignore[reportUnknownVariableType]
-            agent = self._agents[name] = _Agent()
-            agent.round, agent.pending, agent.epoch, agent.waits = round_, pending, epoch, waits
-            agent.parts, agent.calls, agent.tools = list(parts), list(calls), list(tools)  # pyright: ignore[reportUnknownArgumentType]
+        step, thought, paid, done, thinking, begun, recent, agents = row(data, 8)
+        self.step, self._thought, self._paid = whole(step), number(thought), flag(paid)
+        self._done = OrderedDict((mark, None) for mark in wholes(done))
+        for item in sequence(thinking):
+            mark, at = row(item, 2)
+            self._thinking[whole(mark)] = number(at)
+        for item in sequence(begun):
+            name, key, mark, copies = row(item, 4)
+            self._begun[(stored.text(name), stored.text(key))] = [whole(mark), whole(copies)]
+        for item in sequence(recent):
+            key, result = texts(row(item, 2))
+            self._recent[key] = result
+        for item in sequence(agents):
+            name, round_, epoch, asked, pending, symbols, calls, tools, waits = row(item, 9)
+            agent = self._agents[stored.text(name)] = _Agent()
+            agent.round, agent.epoch, agent.asked = whole(round_), whole(epoch), whole(asked)
+            agent.pending, agent.symbols, agent.waits = whole(pending), whole(symbols), flag(waits)
+            agent.calls, agent.tools = texts(calls), texts(tools)

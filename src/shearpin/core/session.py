@@ -8,7 +8,7 @@ holds a lock. A fault in a detector is contained here and written to the journal
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from shearpin.core.breaker import Breaker, Signal
@@ -16,9 +16,11 @@ from shearpin.core.detectors.base import Probe
 from shearpin.core.journal import FaultRecord, Record, TransitionRecord, VerdictRecord
 from shearpin.core.ladder import Ladder
 from shearpin.core.messages import block_text, halt_text, nudge_text
+from shearpin.core.normal import LONGEST_NAME, short_name
 from shearpin.core.observer import Observer
 from shearpin.core.seen import MessageSeen, ModelSeen, NodeSeen, RoundSeen, Seen, StartSeen, ToolSeen
 from shearpin.core.settings import Settings
+from shearpin.core.stored import finding_of, finding_row, mapping, pack, row, text, texts, unpack, whole, wholes
 from shearpin.core.tools import command_word
 from shearpin.errors import ConfigError
 from shearpin.events import (
@@ -40,6 +42,7 @@ __all__ = ["DUMP_VERSION", "Session", "Spend"]
 DUMP_VERSION = 1
 _JOURNAL = 256
 _TEXTS = 16
+_OPEN_ROUNDS = 16
 
 
 class Spend(NamedTuple):
@@ -56,7 +59,6 @@ class Session:
 
     Example:
         >>> from shearpin.core.settings import Settings
-from shearpin.core.tools import command_word
         >>> Session(Settings()).state
         'closed'
     """
@@ -129,6 +131,8 @@ from shearpin.core.tools import command_word
         if type(fact) is ToolCalled:
             return self._before_tool(fact)
         if type(fact) is ModelCalled:
+            if len(fact.agent) > LONGEST_NAME:
+                fact = fact._replace(agent=short_name(fact.agent))
             self._observer.thinking(fact)
             if self._breaker.state == "half_open" and self._last and self._last.agent == fact.agent:
                 if not self._breaker.lease(fact.call, fact.at):
@@ -151,7 +155,7 @@ from shearpin.core.tools import command_word
             self._new_turn(fact.at)
         elif isinstance(fact, HistoryCompacted):
             for probe in self._probes.values():
-                self._contained(probe, lambda probe=probe: probe.forget(fact.agent), fact.at)
+                self._contained(probe, lambda probe=probe: probe.forget(short_name(fact.agent)), fact.at)
         elif isinstance(fact, SignalReceived) and fact.name == "continue":
             self._continue(fact.at)
         return self.stopped or PROCEED
@@ -159,6 +163,8 @@ from shearpin.core.tools import command_word
     # -- calls --------------------------------------------------------------------------------
 
     def _before_tool(self, fact: ToolCalled) -> Verdict:
+        if len(fact.agent) > LONGEST_NAME:
+            fact = fact._replace(agent=short_name(fact.agent))
         observer = self._observer
         key = observer.key(fact)
         finding = self._copy(fact, key)
@@ -196,6 +202,8 @@ from shearpin.core.tools import command_word
             self._tool_calls += 1
         if self.stopped is not None:
             return self.stopped
+        if len(fact.agent) > LONGEST_NAME:
+            fact = fact._replace(agent=short_name(fact.agent))
         seen, whole = self._observer.take_tool(fact)
         verdict = self._observe(self._tool_routes, seen, PROCEED)
         if self._breaker.state != "closed" and seen.fresh:
@@ -212,6 +220,8 @@ from shearpin.core.tools import command_word
             return self.stopped
         if fact.status == "error":
             self._breaker.release(fact.call)
+        if len(fact.agent) > LONGEST_NAME:
+            fact = fact._replace(agent=short_name(fact.agent))
         verdict: Verdict = PROCEED
         for seen in self._observer.take_model(fact):
             if type(seen) is RoundSeen:
@@ -221,6 +231,8 @@ from shearpin.core.tools import command_word
         return verdict
 
     def _after_node(self, fact: NodeLeft) -> Verdict:
+        if len(fact.agent) > LONGEST_NAME:
+            fact = fact._replace(agent=short_name(fact.agent))
         seen = self._observer.take_node(fact)
         if seen is None or not self._observer.mark("n:" + fact.task):
             return PROCEED
@@ -248,7 +260,7 @@ from shearpin.core.tools import command_word
         """What to do about one finding: at most what its level, the mode and the ladder allow."""
         level = finding.level
         if finding.hard:
-            self._round_evidence[finding.agent] = True
+            _note(self._round_evidence, finding.agent)
             self._breaker.unpivot()
             relapse = self._breaker.relapse(finding.key, self.step)
             if relapse == "late":
@@ -300,7 +312,7 @@ from shearpin.core.tools import command_word
         """A call with a new result: part of a pivot, and an end to its refusal."""
         if seen.outcome not in ("ok", "empty"):
             return
-        self._round_progress[seen.agent] = True
+        _note(self._round_progress, seen.agent)
         self._ladder.allow(seen.call_key)
         if seen.novel and seen.outcome == "ok" and seen.effect not in ("think", "wait", "handoff"):
             if self._breaker.pivot(1):
@@ -376,50 +388,72 @@ from shearpin.core.tools import command_word
     # -- persistence --------------------------------------------------------------------------
 
     def dump(self) -> dict[str, object]:
-        """The state as JSON-ready data: at most 4 KB as compact JSON, without any text of the run."""
-        return {
-            "v": DUMP_VERSION,
-            "spend": list(self.spend),
-            "worst": int(self.worst),
-            "stopped": [self.stopped.reason, self.stopped.message] if self.stopped else None,
-            "observer": self._observer.dump(),
-            "breaker": self._breaker.dump(),
-            "ladder": self._ladder.dump(),
-            "probes": {family: probe.dump() for family, probe in self._probes.items()},
-        }
+        """The state as JSON-ready data: at most 4 KB as compact JSON, without any text of the run.
+
+        The results that a `Block` quotes are kept in memory only: after `load` it does without them.
+        """
+        stopped = self.stopped
+        memory = [
+            list(self.spend),
+            int(self.worst),
+            [stopped.reason, stopped.message, finding_row(stopped.finding)] if stopped else None,
+            finding_row(self._last),
+            list(self._round_evidence),
+            list(self._round_progress),
+            self._observer.dump(),
+            self._breaker.dump(),
+            self._ladder.dump(),
+            {family: probe.dump() for family, probe in self._probes.items()},
+        ]
+        return {"v": DUMP_VERSION, "state": self.state, "step": self.step, "memory": pack(memory)}
 
     @classmethod
-    def load(cls, settings: Settings, data: dict[str, object]) -> Session:
+    def load(cls, settings: Settings, data: Mapping[str, object]) -> Session:
         """The session that gave this dump. Rules that it does not know start afresh.
 
         Raises:
             ConfigError: the dump is of another version, or damaged.
         """
-        if data.get("v") != DUMP_VERSION:
+        version = mapping(data).get("v") if isinstance(data, dict) else None
+        if version != DUMP_VERSION:
             raise ConfigError(
-                f"session state has version {data.get('v')!r}, this Shearpin reads {DUMP_VERSION}; "
+                f"session state has version {version!r}, this Shearpin reads {DUMP_VERSION}; "
                 "start the thread afresh or use the version that wrote it"
             )
         session = cls(settings)
         try:
-            session._restore(data)
-        except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ConfigError(f"session state is damaged: {error!r}") from error
+            session._restore(unpack(data.get("memory")))
+        except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ConfigError(
+                f"session state is damaged ({error!r}); start the thread afresh"
+            ) from error
         return session
 
-    def _restore(self, data: dict[str, object]) -> None:
-        spend, stopped, probes = data["spend"], data["stopped"], data["probes"]
-        assert isinstance(spend, list) and isinstance(probes, dict)
-        self._model_calls, self._tool_calls, self._input_tokens, self._output_tokens = spend  # pyright: ignore[reportUnknownVariableType]
-        self.worst = Severity(int(str(data["worst"])))
-        if isinstance(stopped, list):
-            self.stopped = Halt(*stopped)  # pyright: ignore[reportUnknownArgumentType]
-        self._observer.load(data["observer"])
-        self._breaker.load(data["breaker"])
-        self._ladder.load(data["ladder"])
+    def _restore(self, memory: object) -> None:
+        spend, worst, stopped, last, evidence, progress, observer, breaker, ladder, probes = row(memory, 10)
+        counts = row(wholes(spend), 4)
+        self._model_calls, self._tool_calls, self._input_tokens, self._output_tokens = wholes(counts)
+        self.worst = Severity(whole(worst))
+        if stopped is not None:
+            reason, message, finding = row(stopped, 3)
+            self.stopped = Halt(text(reason), text(message), finding_of(finding))
+        self._last = finding_of(last)
+        self._round_evidence = dict.fromkeys(texts(evidence), True)
+        self._round_progress = dict.fromkeys(texts(progress), True)
+        self._observer.load(observer)
+        self._breaker.load(breaker)
+        self._ladder.load(ladder)
+        stored = mapping(probes)
         for family, probe in self._probes.items():
-            if family in probes:
-                probe.load(probes[family])  # pyright: ignore[reportUnknownArgumentType]
+            if family in stored:
+                probe.load(stored[family])
+
+
+def _note(flags: dict[str, bool], agent: str) -> None:
+    """Remember something of an agent's open round; of very many agents the oldest is forgotten."""
+    if agent not in flags and len(flags) >= _OPEN_ROUNDS:
+        del flags[next(iter(flags))]
+    flags[agent] = True
 
 
 def _stronger(a: Verdict, b: Verdict) -> Verdict:
