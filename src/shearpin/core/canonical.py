@@ -15,8 +15,8 @@ from hashlib import sha256
 
 __all__ = ["DIGEST_LENGTH", "canonical_json", "digest", "digest_text"]
 
-DIGEST_LENGTH = 12
-"""Hex characters kept of a SHA-256: 48 bits, for windows of some dozens of entries."""
+DIGEST_LENGTH = 10
+"""Hex characters kept of a SHA-256: 40 bits, for windows of some dozens of entries."""
 
 _encode = json.JSONEncoder(
     sort_keys=True, ensure_ascii=False, separators=(",", ":"), check_circular=False

@@ -15,7 +15,7 @@ from shearpin.findings import Finding, Severity
 
 __all__ = ["Ladder"]
 
-_CAPACITY = 12
+_CAPACITY = 10
 
 
 class Ladder:

@@ -14,7 +14,7 @@ from shearpin.findings import Finding, Severity
 
 __all__ = ["Cycles"]
 
-_STREAMS = 8
+_STREAMS = 6
 _EVERYBODY = "*"
 _NODES = "#"
 

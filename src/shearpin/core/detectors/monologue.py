@@ -18,8 +18,8 @@ from shearpin.findings import Finding, Severity
 
 __all__ = ["Monologues"]
 
-_CAPACITY = 8
-_SKETCH = 32
+_CAPACITY = 6
+_SKETCH = 24
 _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|[\u4e00-\u9fff]|#|[^\W\da-z_]+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 

@@ -16,7 +16,7 @@ from shearpin.findings import Finding, Severity
 
 __all__ = ["Stagnations"]
 
-_CAPACITY = 6
+_CAPACITY = 4
 _SKETCH = 24
 _WORDY = 48
 _TOKEN = re.compile(r"[A-Za-z]+|\d+|[\u4e00-\u9fff]+")

@@ -13,7 +13,7 @@ from shearpin.findings import Finding, Severity
 
 __all__ = ["UnknownTools"]
 
-_CAPACITY = 12
+_CAPACITY = 8
 
 
 @dataclass(frozen=True, slots=True)
