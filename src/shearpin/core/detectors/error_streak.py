@@ -16,13 +16,15 @@ from shearpin.findings import Finding, Severity
 
 __all__ = ["ErrorStreaks"]
 
-_CAPACITY = 12
+_CAPACITY = 8
 _EMPTY = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorStreaks:
     """The same kind of failure from *different* arguments: a guess is changed, the error is not.
+
+    A streak in which only one call is repeated is left to `repeat`.
 
     Counted per tool, and for tools that run commands per first word of the command. Quoted spans,
     numbers and words echoed from the arguments do not make an error a different one. A success of the
@@ -50,7 +52,7 @@ class ErrorStreaks:
     watches: ClassVar[tuple[type[Seen], ...]] = (ToolSeen,)
 
     nudge: int = 4
-    block: int | None = 8
+    block: int | None = 6
     ceiling: Severity = Severity.BLOCK
 
     def __post_init__(self) -> None:
@@ -61,10 +63,12 @@ class ErrorStreaks:
 
 
 class _Streak:
-    __slots__ = ("count", "epoch", "error", "onset", "round")
+    __slots__ = ("call", "count", "epoch", "error", "onset", "round", "varied")
 
     def __init__(self, error: str, seen: ToolSeen) -> None:
         self.error = error
+        self.call = seen.call_key
+        self.varied = False
         self.count = 1
         self.onset = seen.step
         self.round = seen.round
@@ -96,11 +100,12 @@ class _ErrorStreakProbe:
             self._streaks[name] = _Streak(error, seen)
             return None
         self._streaks.move_to_end(name)
-        if streak.round == seen.round or not seen.novel:
+        streak.varied = streak.varied or streak.call != seen.call_key
+        if streak.round == seen.round:
             return None
         streak.round = seen.round
         streak.count += 1
-        return self._judge(streak, seen, name)
+        return self._judge(streak, seen, name) if streak.varied else None
 
     def _judge(self, streak: _Streak, seen: ToolSeen, name: str) -> Finding | None:
         config = self._config
@@ -131,14 +136,18 @@ class _ErrorStreakProbe:
         self._streaks.clear()
 
     def dump(self) -> object:
-        return [[name, s.error, s.count, s.onset, s.round, s.epoch] for name, s in self._streaks.items()]
+        return [
+            [name, s.error, s.call, s.varied, s.count, s.onset, s.round, s.epoch]
+            for name, s in self._streaks.items()
+        ]
 
     def load(self, data: object) -> None:
         self._streaks.clear()
         assert isinstance(data, list)
-        for name, error, count, onset, round_, epoch in data:  # pyright: ignore[reportUnknownVariableType]
+        for name, error, call, varied, count, onset, round_, epoch in data:  # pyright: ignore[reportUnknownVariableType]
             streak = self._streaks[name] = _Streak.__new__(_Streak)
-            streak.error, streak.count, streak.onset = error, count, onset
+            streak.error, streak.call, streak.varied = error, call, varied
+            streak.count, streak.onset = count, onset
             streak.round, streak.epoch = round_, epoch
 
 

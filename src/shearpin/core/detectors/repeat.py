@@ -13,7 +13,7 @@ from shearpin.findings import Finding, Severity
 
 __all__ = ["Repeats"]
 
-_CAPACITY = 32
+_CAPACITY = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Repeats:
         stop: this occurrence ends the run. None: never.
         window: rounds of the agent within which occurrences count, in rounds.
         patient_seconds: calls this far apart are waiting, not looping, in seconds. Errors count anyway.
+        error_stop: `stop` for errors that do not pass by themselves: asking again cannot help.
         transient_stop: `stop` for rate limits, outages and network errors, which pass by themselves.
         ceiling: the strongest answer this rule may justify.
 
@@ -52,11 +53,13 @@ class Repeats:
     stop: int | None = 8
     window: int = 20
     patient_seconds: float = 60.0
+    error_stop: int | None = 6
     transient_stop: int = 16
     ceiling: Severity = Severity.STOP
 
     def __post_init__(self) -> None:
         check_ascending("Repeats", self.nudge, self.block, self.stop)
+        check_ascending("Repeats (error_stop)", self.nudge, self.block, self.error_stop)
         if self.window < 2:
             raise ConfigError(f"Repeats.window must be at least 2 rounds, not {self.window!r}")
         if self.patient_seconds <= 0:
@@ -129,7 +132,9 @@ class _RepeatProbe:
         block, stop, ceiling = config.block, config.stop, config.ceiling
         if seen.outcome == "transient":
             block, stop, ceiling = None, config.transient_stop, min(ceiling, Severity.NUDGE)
-        elif seen.facts.polling:
+        elif seen.outcome in ("error", "bad_args"):
+            stop = config.error_stop
+        if seen.facts.polling:
             ceiling = min(ceiling, Severity.NUDGE)
         level = level_of(count, config.nudge, block, stop, ceiling)
         if level is Severity.NONE:
