@@ -52,7 +52,7 @@ _LABELLED = re.compile(
     re.VERBOSE,
 )
 _HEX_HINT = re.compile(r"[0-9a-fA-F]{8}[0-9a-fA-F-]{4}")
-_SPANS = re.compile(r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|`[^`\n]{0,200}`|\[[^\]\n]{0,200}\]|“[^”\n]{0,200}”|「[^」\n]{0,200}」|<[^>\n]{0,200}>")
+_SPANS = re.compile(r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|`[^`\n]{0,200}`|\[[^\]\n]{0,1200}(?:\]|$)|“[^”\n]{0,200}”|「[^」\n]{0,200}」|<[^>\n]{0,200}>")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD = re.compile(r"\w+")
 _SPACE = re.compile(r"\s+")
