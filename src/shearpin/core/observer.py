@@ -166,11 +166,12 @@ class Observer:
             for begun in [begun for begun in self._begun if begun[0] == fact.agent]:
                 del self._begun[begun]
         usage = fact.usage
-        known = usage is not None and not usage.estimated
+        spent = None if usage is None or usage.estimated else usage
         text = fact.text
         model = ModelSeen(
             fact.at, self.step, agent.round, fact.agent, text, len(fact.requests),
-            usage.input_tokens if known else None, usage.output_tokens if known else None,
+            None if spent is None else spent.input_tokens,
+            None if spent is None else spent.output_tokens,
         )  # fmt: skip
         if fact.requests:
             return (model,) if closed is None else (closed, model)
@@ -259,6 +260,15 @@ class Observer:
         self._paid = False
 
     # -- persistence --------------------------------------------------------------------------
+
+    def shed(self) -> bool:
+        """Forget the older half of what was seen; False if nothing is left to forget."""
+        if len(self._recent) < 2 and len(self._agents) < 2:
+            return False
+        for memory in (self._recent, self._agents, self._begun, self._thinking):
+            for _ in range(len(memory) // 2):
+                memory.popitem(last=False)
+        return True
 
     def dump(self) -> list[object]:
         """The state as JSON-ready data, with the open rounds; keys of calls in flight are made anew."""

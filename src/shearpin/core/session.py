@@ -7,22 +7,17 @@ holds a lock. A fault in a detector is contained here and written to the journal
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable
 
-from shearpin.core.breaker import Breaker, Signal
+from shearpin.core.breaker import Signal
 from shearpin.core.detectors.base import Probe
-from shearpin.core.journal import FaultRecord, Record, TransitionRecord, VerdictRecord
-from shearpin.core.ladder import Ladder
+from shearpin.core.journal import TransitionRecord, VerdictRecord
+from shearpin.core.memory import DUMP_VERSION, Memory, Spend
 from shearpin.core.messages import block_text, halt_text, nudge_text
 from shearpin.core.normal import LONGEST_NAME, short_name
-from shearpin.core.observer import Observer
-from shearpin.core.seen import MessageSeen, ModelSeen, NodeSeen, RoundSeen, Seen, StartSeen, ToolSeen
+from shearpin.core.seen import NodeSeen, RoundSeen, Seen, StartSeen, ToolSeen
 from shearpin.core.settings import Settings
-from shearpin.core.stored import finding_of, finding_row, mapping, pack, row, text, texts, unpack, whole, wholes
 from shearpin.core.tools import command_word
-from shearpin.errors import ConfigError
 from shearpin.events import (
     Fact,
     HistoryCompacted,
@@ -39,23 +34,12 @@ from shearpin.verdicts import PROCEED, Block, Halt, Nudge, Verdict
 
 __all__ = ["DUMP_VERSION", "Session", "Spend"]
 
-DUMP_VERSION = 1
-_JOURNAL = 256
 _TEXTS = 16
 _OPEN_ROUNDS = 16
 
 
-class Spend(NamedTuple):
-    """What a session has used so far."""
-
-    model_calls: int = 0
-    tool_calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-
-class Session:
-    """One run's state. See the module's contract.
+class Session(Memory):
+    """One run's state, and what is made of it. See the module's contract.
 
     Example:
         >>> from shearpin.core.settings import Settings
@@ -64,63 +48,10 @@ class Session:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.stopped: Halt | None = None
-        self.worst: Severity = Severity.NONE
-        self._model_calls = self._tool_calls = self._input_tokens = self._output_tokens = 0
-        self._observer = Observer(settings)
-        self._breaker = Breaker(settings.breaker)
-        self._ladder = Ladder()
-        self._probes: dict[str, Probe] = {d.family: d.probe() for d in settings.detectors}
-        self._routes = self._route()
+        super().__init__(settings)
         self._tool_routes = self._routes[ToolSeen]
         self._round_routes = self._routes[RoundSeen]
         self._nodes_watched = bool(self._routes[NodeSeen])
-        self._journal: deque[Record] = deque(maxlen=_JOURNAL)
-        self._last: Finding | None = None
-        self._texts: dict[str, str] = {}
-        self._round_evidence: dict[str, bool] = {}
-        self._round_progress: dict[str, bool] = {}
-
-    # -- what callers read --------------------------------------------------------------------
-
-    @property
-    def state(self) -> str:
-        """The breaker's state: `closed`, `reflecting`, `half_open` or `open`."""
-        return self._breaker.state
-
-    @property
-    def step(self) -> int:
-        """Model responses seen so far, over all turns."""
-        return self._observer.step
-
-    @property
-    def spend(self) -> Spend:
-        """What the session has used so far, over all turns."""
-        return Spend(self._model_calls, self._tool_calls, self._input_tokens, self._output_tokens)
-
-    @property
-    def active(self) -> bool:
-        """Whether there is something that must survive: calls were made, or the breaker has moved."""
-        return bool(self._model_calls or self._tool_calls) or self._breaker.state != "closed"
-
-    @property
-    def last_finding(self) -> Finding | None:
-        """The latest finding that led to a verdict in this turn."""
-        return self._last
-
-    def drain(self) -> list[Record]:
-        """The journal since the last call, oldest first (at most the latest 256 records)."""
-        if not self._journal:
-            return []
-        records = list(self._journal)
-        self._journal.clear()
-        return records
-
-    def fault(self, where: str, error: BaseException, at: float) -> None:
-        """Write down that something inside the guard failed and was contained."""
-        text = f"{type(error).__name__}: {error}"
-        self._journal.append(FaultRecord(self.step, at, where, text[:200]))
 
     # -- facts --------------------------------------------------------------------------------
 
@@ -141,14 +72,13 @@ class Session:
 
     def after(self, fact: Fact) -> Verdict:
         """The verdict on what has happened. A call or task whose id was seen before changes nothing."""
-        kind = type(fact)
-        if kind is ToolReturned:
+        if type(fact) is ToolReturned:
             if self._observer.mark(fact.call):
                 return self._after_tool(fact)
-        elif kind is ModelReturned:
+        elif type(fact) is ModelReturned:
             if self._observer.mark(fact.call):
                 return self._after_model(fact)
-        elif kind is NodeLeft:
+        elif type(fact) is NodeLeft:
             if self._nodes_watched and self.stopped is None:
                 return self._after_node(fact)
         elif isinstance(fact, TurnStarted):
@@ -371,82 +301,6 @@ class Session:
         if len(self._texts) >= _TEXTS:
             self._texts.pop(next(iter(self._texts)))
         self._texts[seen.call_key] = seen.text[:400]
-
-    def _contained(self, probe: Probe, act: Callable[[], None], at: float) -> None:
-        try:
-            act()
-        except Exception as error:  # a faulty rule must not hurt the run
-            self.fault(f"detector {type(probe).__name__}", error, at)
-
-    def _route(self) -> dict[type[Seen], list[tuple[str, Probe]]]:
-        kinds: tuple[type[Seen], ...] = (StartSeen, ModelSeen, ToolSeen, MessageSeen, RoundSeen, NodeSeen)
-        return {
-            kind: [(d.family, self._probes[d.family]) for d in self.settings.detectors if kind in d.watches]
-            for kind in kinds
-        }
-
-    # -- persistence --------------------------------------------------------------------------
-
-    def dump(self) -> dict[str, object]:
-        """The state as JSON-ready data: at most 4 KB as compact JSON, without any text of the run.
-
-        The results that a `Block` quotes are kept in memory only: after `load` it does without them.
-        """
-        stopped = self.stopped
-        memory = [
-            list(self.spend),
-            int(self.worst),
-            [stopped.reason, stopped.message, finding_row(stopped.finding)] if stopped else None,
-            finding_row(self._last),
-            list(self._round_evidence),
-            list(self._round_progress),
-            self._observer.dump(),
-            self._breaker.dump(),
-            self._ladder.dump(),
-            {family: probe.dump() for family, probe in self._probes.items()},
-        ]
-        return {"v": DUMP_VERSION, "state": self.state, "step": self.step, "memory": pack(memory)}
-
-    @classmethod
-    def load(cls, settings: Settings, data: Mapping[str, object]) -> Session:
-        """The session that gave this dump. Rules that it does not know start afresh.
-
-        Raises:
-            ConfigError: the dump is of another version, or damaged.
-        """
-        version = mapping(data).get("v") if isinstance(data, dict) else None
-        if version != DUMP_VERSION:
-            raise ConfigError(
-                f"session state has version {version!r}, this Shearpin reads {DUMP_VERSION}; "
-                "start the thread afresh or use the version that wrote it"
-            )
-        session = cls(settings)
-        try:
-            session._restore(unpack(data.get("memory")))
-        except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise ConfigError(
-                f"session state is damaged ({error!r}); start the thread afresh"
-            ) from error
-        return session
-
-    def _restore(self, memory: object) -> None:
-        spend, worst, stopped, last, evidence, progress, observer, breaker, ladder, probes = row(memory, 10)
-        counts = row(wholes(spend), 4)
-        self._model_calls, self._tool_calls, self._input_tokens, self._output_tokens = wholes(counts)
-        self.worst = Severity(whole(worst))
-        if stopped is not None:
-            reason, message, finding = row(stopped, 3)
-            self.stopped = Halt(text(reason), text(message), finding_of(finding))
-        self._last = finding_of(last)
-        self._round_evidence = dict.fromkeys(texts(evidence), True)
-        self._round_progress = dict.fromkeys(texts(progress), True)
-        self._observer.load(observer)
-        self._breaker.load(breaker)
-        self._ladder.load(ladder)
-        stored = mapping(probes)
-        for family, probe in self._probes.items():
-            if family in stored:
-                probe.load(stored[family])
 
 
 def _note(flags: dict[str, bool], agent: str) -> None:

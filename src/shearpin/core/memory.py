@@ -1,0 +1,212 @@
+"""What a session remembers, how it is read by others, and how it is written down.
+
+`dump` and `load` are exact inverses: bounded, JSON-ready, without any text of the run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Self
+
+from shearpin.core.breaker import Breaker
+from shearpin.core.detectors.base import Probe
+from shearpin.core.journal import FaultRecord, Record
+from shearpin.core.ladder import Ladder
+from shearpin.core.observer import Observer
+from shearpin.core.seen import (
+    MessageSeen,
+    ModelSeen,
+    NodeSeen,
+    RoundSeen,
+    Seen,
+    StartSeen,
+    ToolSeen,
+)
+from shearpin.core.settings import Settings
+from shearpin.core.stored import (
+    finding_of,
+    finding_row,
+    mapping,
+    pack,
+    row,
+    text,
+    texts,
+    unpack,
+    whole,
+    wholes,
+)
+from shearpin.errors import ConfigError
+from shearpin.findings import Finding, Severity
+from shearpin.verdicts import Halt
+
+__all__ = ["DUMP_VERSION", "Memory", "Spend"]
+
+DUMP_VERSION = 1
+_JOURNAL = 256
+_PACKED = 3900
+"""Longest packed memory, in characters: with the envelope a dump stays under 4 KB."""
+_SMALL = 256
+
+
+class Spend(NamedTuple):
+    """What a session has used so far."""
+
+    model_calls: int = 0
+    tool_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class Memory:
+    """The state of a session and its persistence; what is done with it is the session's business."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.stopped: Halt | None = None
+        self.worst: Severity = Severity.NONE
+        self._model_calls = self._tool_calls = self._input_tokens = self._output_tokens = 0
+        self._observer = Observer(settings)
+        self._breaker = Breaker(settings.breaker)
+        self._ladder = Ladder()
+        self._probes: dict[str, Probe] = {d.family: d.probe() for d in settings.detectors}
+        self._routes = self._route()
+        self._journal: deque[Record] = deque(maxlen=_JOURNAL)
+        self._last: Finding | None = None
+        self._texts: dict[str, str] = {}
+        self._round_evidence: dict[str, bool] = {}
+        self._round_progress: dict[str, bool] = {}
+
+    # -- what callers read --------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        """The breaker's state: `closed`, `reflecting`, `half_open` or `open`."""
+        return self._breaker.state
+
+    @property
+    def step(self) -> int:
+        """Model responses seen so far, over all turns."""
+        return self._observer.step
+
+    @property
+    def spend(self) -> Spend:
+        """What the session has used so far, over all turns."""
+        return Spend(self._model_calls, self._tool_calls, self._input_tokens, self._output_tokens)
+
+    @property
+    def active(self) -> bool:
+        """Whether there is something that must survive: calls were made, or the breaker has moved."""
+        return bool(self._model_calls or self._tool_calls) or self._breaker.state != "closed"
+
+    @property
+    def last_finding(self) -> Finding | None:
+        """The latest finding that led to a verdict in this turn."""
+        return self._last
+
+    def drain(self) -> list[Record]:
+        """The journal since the last call, oldest first (at most the latest 256 records)."""
+        if not self._journal:
+            return []
+        records = list(self._journal)
+        self._journal.clear()
+        return records
+
+    def fault(self, where: str, error: BaseException, at: float) -> None:
+        """Write down that something inside the guard failed and was contained."""
+        text = f"{type(error).__name__}: {error}"
+        self._journal.append(FaultRecord(self.step, at, where, text[:200]))
+
+    def _contained(self, probe: Probe, act: Callable[[], None], at: float) -> None:
+        try:
+            act()
+        except Exception as error:  # a faulty rule must not hurt the run
+            self.fault(f"detector {type(probe).__name__}", error, at)
+
+    def _route(self) -> dict[type[Seen], list[tuple[str, Probe]]]:
+        kinds: tuple[type[Seen], ...] = (StartSeen, ModelSeen, ToolSeen, MessageSeen, RoundSeen, NodeSeen)
+        return {
+            kind: [(d.family, self._probes[d.family]) for d in self.settings.detectors if kind in d.watches]
+            for kind in kinds
+        }
+
+    # -- persistence --------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, object]:
+        """The state as JSON-ready data: at most 4 KB as compact JSON, without any text of the run.
+
+        The results that a `Block` quotes are kept in memory only: after `load` it does without them.
+        """
+        packed = pack(self._written())
+        while len(packed) > _PACKED and self._shed():
+            packed = pack(self._written())
+        return {"v": DUMP_VERSION, "state": self.state, "step": self.step, "memory": packed}
+
+    def _written(self) -> list[object]:
+        stopped = self.stopped
+        return [
+            list(self.spend),
+            int(self.worst),
+            [stopped.reason, stopped.message, finding_row(stopped.finding)] if stopped else None,
+            finding_row(self._last),
+            list(self._round_evidence),
+            list(self._round_progress),
+            self._observer.dump(),
+            self._breaker.dump(),
+            self._ladder.dump(),
+            {family: probe.dump() for family, probe in self._probes.items()},
+        ]
+
+    def _shed(self) -> bool:
+        """Forget what takes the most room; False if nothing is left that could be forgotten.
+
+        The live session forgets as well, so that it and its copy go on alike.
+        """
+        sizes = {family: len(json.dumps(probe.dump())) for family, probe in self._probes.items()}
+        widest = max(sizes, key=lambda family: sizes[family], default=None)
+        if widest is None or sizes[widest] < _SMALL:
+            return self._observer.shed()
+        self._probes[widest].forget(None)
+        return len(json.dumps(self._probes[widest].dump())) < sizes[widest] or self._observer.shed()
+
+    @classmethod
+    def load(cls, settings: Settings, data: Mapping[str, object]) -> Self:
+        """The session that gave this dump. Rules that it does not know start afresh.
+
+        Raises:
+            ConfigError: the dump is of another version, or damaged.
+        """
+        version = mapping(data).get("v") if isinstance(data, dict) else None
+        if version != DUMP_VERSION:
+            raise ConfigError(
+                f"session state has version {version!r}, this Shearpin reads {DUMP_VERSION}; "
+                "start the thread afresh or use the version that wrote it"
+            )
+        session = cls(settings)
+        try:
+            session._restore(unpack(data.get("memory")))
+        except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ConfigError(
+                f"session state is damaged ({error!r}); start the thread afresh"
+            ) from error
+        return session
+
+    def _restore(self, memory: object) -> None:
+        spend, worst, stopped, last, evidence, progress, observer, breaker, ladder, probes = row(memory, 10)
+        counts = row(wholes(spend), 4)
+        self._model_calls, self._tool_calls, self._input_tokens, self._output_tokens = wholes(counts)
+        self.worst = Severity(whole(worst))
+        if stopped is not None:
+            reason, message, finding = row(stopped, 3)
+            self.stopped = Halt(text(reason), text(message), finding_of(finding))
+        self._last = finding_of(last)
+        self._round_evidence = dict.fromkeys(texts(evidence), True)
+        self._round_progress = dict.fromkeys(texts(progress), True)
+        self._observer.load(observer)
+        self._breaker.load(breaker)
+        self._ladder.load(ladder)
+        stored = mapping(probes)
+        for family, probe in self._probes.items():
+            if family in stored:
+                probe.load(stored[family])
