@@ -1,6 +1,7 @@
 """Tables and diagrams that are made from the code, so that they cannot disagree with it.
 
 `{settings} shearpin.Repeats`   the fields of a frozen config: default, meaning (from its docstring)
+`{detector-list}`               the default detectors, what each is about, its ceiling
 `{breaker-table}`               the breaker's transition table
 `{breaker-diagram}`             the same table drawn
 """
@@ -17,6 +18,9 @@ from typing import TYPE_CHECKING, ClassVar
 from breaker_diagram import draw, rows
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
+
+from shearpin.core.detectors import DEFAULT_DETECTORS
+from shearpin.findings import Severity
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -71,6 +75,22 @@ class SettingsDirective(SphinxDirective):
         return self.parse_text_to_nodes(_table(("setting", "default", "meaning"), body))
 
 
+class DetectorListDirective(SphinxDirective):
+    """The default detectors: a link to the page of each, the first line of its module, its ceiling."""
+
+    def run(self) -> list[nodes.Node]:
+        body: list[tuple[str, ...]] = []
+        for detector in DEFAULT_DETECTORS:
+            doc = inspect.getdoc(import_module(type(detector).__module__)) or ""
+            family, _, about = doc.splitlines()[0].partition(": ")
+            if family != detector.family:
+                raise ValueError(f"{type(detector).__module__} opens with {family!r}")
+            ceiling = getattr(detector, "ceiling", None)
+            strongest = ceiling.label if isinstance(ceiling, Severity) else ""
+            body.append((f"[{family}]({family}.md)", about, strongest))
+        return self.parse_text_to_nodes(_table(("family", "fires on", "at most"), body))
+
+
 class BreakerTableDirective(SphinxDirective):
     """The breaker's transition table."""
 
@@ -98,6 +118,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-process-docstring", code_is_code, priority=400)
     app.add_directive("settings", SettingsDirective)
+    app.add_directive("detector-list", DetectorListDirective)
     app.add_directive("breaker-table", BreakerTableDirective)
     app.add_directive("breaker-diagram", BreakerDiagramDirective)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
