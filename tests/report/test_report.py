@@ -141,6 +141,7 @@ def test_a_report_is_bounded_and_says_what_it_left_out() -> None:
         (verdict(5, "block"), ["ToolFacts(polling=True)", "Repeats(block=...)"]),
         (verdict(2, "nudge", finding="unknown_tool"), ["give the agent the tool run_tests"]),
         (verdict(2, "stop", finding="monologue", evidence={}), ["raise Monologues(stop=...)."]),
+        (verdict(7, "stop", evidence={"count": 3, "limit": 4}), ["BreakerSettings(trial_rounds="]),
         (verdict(2, "stop", finding="of my own"), ['mode="warn"']),
         (verdict(2, "stop", finding=None), ['mode="warn"']),
     ],

@@ -26,7 +26,8 @@ def render_replays(totals: ReplayTotals, title: str = "Shearpin: replayed runs")
     )
 
     def share(count: int) -> str:
-        return f"{100 * count / totals.runs:.1f} %" if totals.runs else "0.0 %"
+        percent = 100 * count / totals.runs if totals.runs else 0.0
+        return f"{percent:.1f}\N{NO-BREAK SPACE}%"
 
     sums: Counter[str] = Counter()
     for (outcome, _), count in totals.outcomes.items():

@@ -33,10 +33,7 @@ called until its answer changes, or raise Repeats(block=...) above 5."
     config = _CONFIGS.get(family)
     if config is None:
         return f"If this was legitimate: {_FALLBACK}"
-    limit = record.evidence.get("limit")
-    threshold = f"raise {config}({record.severity}=...)"
-    if isinstance(limit, int):
-        threshold += f" above {limit}"
+    threshold = _threshold(record, config)
     tool = record.evidence.get("tool")
     # A polling tool may still be hinted at, so declaring it helps against more than a nudge only.
     if family in ("repeat", "cycle") and isinstance(tool, str) and record.severity != "nudge":
@@ -47,3 +44,13 @@ called until its answer changes, or raise Repeats(block=...) above 5."
     if family == "unknown_tool" and isinstance(tool, str):
         return f"If this was legitimate: give the agent the tool {tool}, or {threshold}."
     return f"If this was legitimate: {threshold}."
+
+
+def _threshold(record: VerdictRecord, config: str) -> str:
+    """The number to raise: the rule's, or the breaker's where it ran out of patience first."""
+    count, limit = record.evidence.get("count"), record.evidence.get("limit")
+    if not isinstance(limit, int):
+        return f"raise {config}({record.severity}=...)"
+    if record.severity == "stop" and isinstance(count, int) and count < limit:
+        return "raise BreakerSettings(trial_rounds=..., persist_rounds=...)"
+    return f"raise {config}({record.severity}=...) above {limit}"
