@@ -9,6 +9,7 @@ from typing import ClassVar, TypeAlias
 from shearpin.core.canonical import digest_text
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.seen import NodeSeen, RoundSeen, Seen
+from shearpin.core.stored import flag, row, sequence, text, texts, whole, wholes
 from shearpin.errors import ConfigError
 from shearpin.findings import Finding, Severity
 
@@ -192,9 +193,14 @@ class _CycleProbe:
 
     def load(self, data: object) -> None:
         self._streams.clear()
-        assert isinstance(data, list)
-        for name, matched, entries in data:  # pyright: ignore[reportUnknownVariableType]
-            stream = self._streams[name] = _Stream(self._config.longest)
-            stream.matched = list(matched)  # pyright: ignore[reportUnknownArgumentType]
-            stream.symbols = [entry[0] for entry in entries]  # pyright: ignore[reportUnknownVariableType]
-            stream.entries = [(s, tuple(calls), tool, waits, at) for s, calls, tool, waits, at in entries]  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
+        for item in sequence(data):
+            name, matched, entries = row(item, 3)
+            stream = self._streams[text(name)] = _Stream(self._config.longest)
+            kept = wholes(matched)[: self._config.longest + 1]
+            stream.matched[: len(kept)] = kept
+            stream.entries = [_entry(entry) for entry in sequence(entries)][-self._config.longest :]
+
+
+def _entry(data: object) -> tuple[str, tuple[str, ...], str, bool, int]:
+    symbol, calls, subject, waits, at = row(data, 5)
+    return text(symbol), tuple(texts(calls)), text(subject), flag(waits), whole(at)

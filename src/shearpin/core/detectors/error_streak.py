@@ -11,6 +11,7 @@ from shearpin.core.canonical import digest_text
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.masking import mask_error, words_of
 from shearpin.core.seen import Seen, ToolSeen
+from shearpin.core.stored import flag, row, sequence, text, whole
 from shearpin.core.tools import command_word
 from shearpin.findings import Finding, Severity
 
@@ -143,12 +144,12 @@ class _ErrorStreakProbe:
 
     def load(self, data: object) -> None:
         self._streaks.clear()
-        assert isinstance(data, list)
-        for name, error, call, varied, count, onset, round_, epoch in data:  # pyright: ignore[reportUnknownVariableType]
-            streak = self._streaks[name] = _Streak.__new__(_Streak)
-            streak.error, streak.call, streak.varied = error, call, varied
-            streak.count, streak.onset = count, onset
-            streak.round, streak.epoch = round_, epoch
+        for item in sequence(data):
+            name, error, call, varied, count, onset, round_, epoch = row(item, 8)
+            streak = self._streaks[text(name)] = _Streak.__new__(_Streak)
+            streak.error, streak.call, streak.varied = text(error), text(call), flag(varied)
+            streak.count, streak.onset = whole(count), whole(onset)
+            streak.round, streak.epoch = whole(round_), whole(epoch)
 
 
 _CAUSES = {"transient": "outage", "empty": "empty_taken_for_failure"}

@@ -13,6 +13,7 @@ from shearpin.core.canonical import digest_text
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.masking import mask
 from shearpin.core.seen import MessageSeen, Seen, ToolSeen
+from shearpin.core.stored import row, sequence, text, whole
 from shearpin.errors import ConfigError
 from shearpin.findings import Finding, Severity
 
@@ -153,12 +154,15 @@ class _MonologueProbe:
 
     def load(self, data: object) -> None:
         self._voices.clear()
-        assert isinstance(data, list)
-        self._novel_messages, voices = data  # pyright: ignore[reportUnknownVariableType]
-        for agent, equal, sketch, count, onset, others in voices:  # pyright: ignore[reportUnknownVariableType]
-            voice = self._voices[agent] = _Voice()
-            voice.equal, voice.count, voice.onset, voice.others = equal, count, onset, others
-            voice.sketch = frozenset(sketch[i : i + 4] for i in range(0, len(sketch), 4))  # pyright: ignore[reportUnknownArgumentType]
+        novel, voices = row(data, 2)
+        self._novel_messages = whole(novel)
+        for item in sequence(voices):
+            agent, equal, sketch, count, onset, others = row(item, 6)
+            voice = self._voices[text(agent)] = _Voice()
+            voice.equal, voice.count = text(equal), whole(count)
+            voice.onset, voice.others = whole(onset), whole(others)
+            joined = text(sketch)
+            voice.sketch = frozenset(joined[i : i + 4] for i in range(0, len(joined), 4))
 
 
 def _spoken(text: str) -> str:

@@ -11,6 +11,7 @@ from zlib import crc32
 from shearpin.core.detectors.base import Probe, check_ascending
 from shearpin.core.masking import EDGE, mask
 from shearpin.core.seen import Seen, ToolSeen
+from shearpin.core.stored import row, sequence, text, whole, wholes
 from shearpin.errors import ConfigError
 from shearpin.findings import Finding, Severity
 
@@ -60,7 +61,9 @@ class Stagnations:
     def __post_init__(self) -> None:
         check_ascending("Stagnations", self.nudge, None, None)
         if not 0 < self.similarity <= 1:
-            raise ConfigError(f"Stagnations.similarity must lie between 0 and 1, not {self.similarity!r}")
+            raise ConfigError(
+                f"Stagnations.similarity must lie between 0 and 1, not {self.similarity!r}"
+            )
 
     def probe(self) -> Probe:
         return _StagnationProbe(self)
@@ -145,12 +148,12 @@ class _StagnationProbe:
 
     def load(self, data: object) -> None:
         self._agents.clear()
-        assert isinstance(data, list)
-        for agent, sketch, result, size, count, onset, round_, epoch in data:  # pyright: ignore[reportUnknownVariableType]
-            still = self._agents[agent] = _Standstill.__new__(_Standstill)
-            still.sketch, still.result_key, still.size = frozenset(sketch), result, size  # pyright: ignore[reportUnknownArgumentType]
-            still.count, still.onset = count, onset
-            still.round, still.epoch = round_, epoch
+        for item in sequence(data):
+            agent, sketch, result, size, count, onset, round_, epoch = row(item, 8)
+            still = self._agents[text(agent)] = _Standstill.__new__(_Standstill)
+            still.sketch, still.result_key = frozenset(wholes(sketch)), text(result)
+            still.size, still.count, still.onset = whole(size), whole(count), whole(onset)
+            still.round, still.epoch = whole(round_), whole(epoch)
 
 
 def _sketch(text: str) -> frozenset[int]:

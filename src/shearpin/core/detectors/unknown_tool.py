@@ -6,14 +6,17 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shearpin.core.canonical import digest_text
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.seen import Seen, ToolSeen
+from shearpin.core.stored import row, sequence, text, whole, wholes
 from shearpin.errors import ConfigError
 from shearpin.findings import Finding, Severity
 
 __all__ = ["UnknownTools"]
 
 _CAPACITY = 8
+_ANY = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +96,19 @@ class _UnknownToolProbe:
         assert isinstance(seen, ToolSeen)
         outcome = seen.outcome
         if outcome == "unknown_tool":
-            together = self._count(seen, "*")
-            return self._judge_name(seen, max(together, self._count(seen, "?" + seen.tool)))
+            together = self._count(seen, _ANY)
+            return self._judge_name(seen, max(together, self._count(seen, _named("?", seen.tool))))
         if outcome == "bad_args":
-            return self._judge_args(seen, self._count(seen, "!" + seen.tool))
+            return self._judge_args(seen, self._count(seen, _named("!", seen.tool)))
         if self._tallies and outcome in ("ok", "empty"):
             if seen.novel:
-                self._tallies.pop((seen.agent, "*"), None)
-            self._tallies.pop((seen.agent, "!" + seen.tool), None)
-            self._tallies.pop((seen.agent, "?" + seen.tool), None)
+                self._tallies.pop((seen.agent, _ANY), None)
+            self._tallies.pop((seen.agent, _named("!", seen.tool)), None)
+            self._tallies.pop((seen.agent, _named("?", seen.tool)), None)
         return None
 
     def _count(self, seen: ToolSeen, name: str) -> int:
-        key = (seen.agent, name[:64])
+        key = (seen.agent, name)
         tally = self._tallies.get(key)
         if tally is None:
             if len(self._tallies) >= _CAPACITY:
@@ -119,7 +122,8 @@ class _UnknownToolProbe:
     def _judge_name(self, seen: ToolSeen, count: int) -> Finding | None:
         c = self._config
         level = level_of(count, c.nudge, c.block, c.stop, c.ceiling)
-        return self._finding(seen, "unknown_tool", level, count, (c.nudge, c.block, c.stop), "unknown_name")
+        limits = (c.nudge, c.block, c.stop)
+        return self._finding(seen, "unknown_tool", level, count, limits, "unknown_name")
 
     def _judge_args(self, seen: ToolSeen, count: int) -> Finding | None:
         c = self._config
@@ -133,11 +137,12 @@ class _UnknownToolProbe:
     ) -> Finding | None:  # fmt: skip
         if level is Severity.NONE:
             return None
-        tally = self._tallies.get((seen.agent, ("!" if rule == "bad_args" else "*")[:1] + (seen.tool if rule == "bad_args" else "")))
+        name = _named("!", seen.tool) if rule == "bad_args" else _ANY
+        tally = self._tallies.get((seen.agent, name))
         return Finding(
             family="unknown_tool",
             rule=rule,
-            key=f"{rule}:{seen.agent}" + (f":{seen.tool[:64]}" if rule == "bad_args" else ""),
+            key=f"{rule}:{seen.agent}" + (name if rule == "bad_args" else ""),
             level=level,
             count=count,
             limit=limits[level - 1] or limits[0],
@@ -155,11 +160,19 @@ class _UnknownToolProbe:
                 del self._tallies[key]
 
     def dump(self) -> object:
-        return [[agent, name, tally.onset, tally.rounds] for (agent, name), tally in self._tallies.items()]
+        return [
+            [agent, name, tally.onset, tally.rounds]
+            for (agent, name), tally in self._tallies.items()
+        ]
 
     def load(self, data: object) -> None:
         self._tallies.clear()
-        assert isinstance(data, list)
-        for agent, name, onset, rounds in data:  # pyright: ignore[reportUnknownVariableType]
-            tally = self._tallies[(agent, name)] = _Tally()
-            tally.onset, tally.rounds = onset, list(rounds)  # pyright: ignore[reportUnknownArgumentType]
+        for item in sequence(data):
+            agent, name, onset, rounds = row(item, 4)
+            tally = self._tallies[(text(agent), text(name))] = _Tally()
+            tally.onset, tally.rounds = whole(onset), wholes(rounds)
+
+
+def _named(kind: str, tool: str) -> str:
+    """What is counted: a kind of failure of one tool, whatever length the model gave its name."""
+    return kind + digest_text(tool)[:8]
