@@ -67,9 +67,9 @@ class BreakerSettings:
     """
 
     pivot_calls: int = 2
-    trial_rounds: int = 3
+    trial_rounds: int = 2
     relapse_rounds: int = 10
-    persist_rounds: int = 5
+    persist_rounds: int = 4
     lease_seconds: float = 600.0
     continues: int = 3
 

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from shearpin.core.canonical import canonical_json
 from shearpin.events import CallStatus
 
-__all__ = ["Outcome", "outcome_of", "result_text"]
+__all__ = ["Outcome", "is_pending", "outcome_of", "result_text"]
 
 Outcome: TypeAlias = Literal["ok", "empty", "error", "transient", "unknown_tool", "bad_args", "blocked"]
 
@@ -54,6 +54,18 @@ _EMPTY = re.compile(
     )?[\W_]*$""",
     re.IGNORECASE | re.VERBOSE,
 )
+
+
+_PENDING = re.compile(
+    r"\b(?:pending|queued|in progress|in-progress|processing|still running|running|not ready|not finished|waiting|scheduled|"
+    r"initiali[sz]ing|warming|provisioning|preparing|building|uploading|downloading|starting)\b|进行中|处理中|审批中|排队|等待|运行中|准备中",
+    re.IGNORECASE,
+)
+
+
+def is_pending(text: str) -> bool:
+    """Whether a short result says that something is still under way, so that asking again makes sense."""
+    return len(text) <= _HEAD and _PENDING.search(text) is not None
 
 
 def result_text(result: object) -> str:

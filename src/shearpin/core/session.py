@@ -101,7 +101,7 @@ class Session(Memory):
         if finding is None and self._ladder.refusing:
             names = (key, f"tool:{fact.tool}", f"tool:{fact.tool} {command_word(fact.args)}")
             finding = self._ladder.refusal(names, fact.agent, observer.epoch(fact.agent))
-            if finding is not None and not observer.is_done(fact.call):
+            if finding is not None and finding.hard and not observer.is_done(fact.call):
                 self._signal("refused", fact.at)
         if finding is None or observer.is_done(fact.call):
             return PROCEED

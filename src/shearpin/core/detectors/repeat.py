@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
+from shearpin.core.outcomes import is_pending
 from shearpin.core.seen import Seen, ToolSeen
 from shearpin.errors import ConfigError
 from shearpin.findings import Finding, Severity
@@ -22,7 +23,9 @@ class Repeats:
 
     A round counts once, however many copies of the call it holds. A *new, successful, state-changing*
     call in between starts the count afresh, new reads do not. Patient waiting (at least
-    `patient_seconds` between two calls, not counting the time models think) does not count.
+    `patient_seconds` between two calls, not counting the time models think) does not count. A tool
+    declared as polling is at most remarked on; a result that says "still running" may be asked for
+    again, so it is refused in the end but never ends the run.
 
     Attributes:
         nudge: occurrences until the agent is told (2 or more).
@@ -134,8 +137,9 @@ class _RepeatProbe:
             block, stop, ceiling = None, config.transient_stop, min(ceiling, Severity.NUDGE)
         elif seen.outcome in ("error", "bad_args"):
             stop = config.error_stop
-        if seen.facts.polling:
-            ceiling = min(ceiling, Severity.NUDGE)
+        waiting = seen.facts.polling or (seen.outcome == "ok" and is_pending(seen.text))
+        if waiting:
+            ceiling = min(ceiling, Severity.NUDGE if seen.facts.polling else Severity.BLOCK)
         level = level_of(count, config.nudge, block, stop, ceiling)
         if level is Severity.NONE:
             return None
@@ -152,7 +156,7 @@ class _RepeatProbe:
             agent=seen.agent,
             subject=seen.tool,
             cause=_cause(seen),
-            hard=ceiling > Severity.NUDGE,
+            hard=ceiling > Severity.NUDGE and not waiting,
             refuses=(seen.call_key,),
         )
 
