@@ -322,5 +322,5 @@ class _Quiet(logging.Filter):
         return not (isinstance(args, tuple) and args and args[0] == CallLayer.__name__)
 
 
-register_configure_hook(HANDLER, inheritable=True)
+register_configure_hook(HANDLER, inheritable=False)
 logging.getLogger("langchain_core.callbacks.manager").addFilter(_Quiet())

@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import suppress
-from contextvars import Token
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -109,15 +107,6 @@ class _Voyage:
         wiring.runs.put(run)
         self.run, self.handler = run, CallLayer(run)
 
-    def watch(self, chunk: Any) -> Any:
-        """Notice a pause that no node raised (`interrupt_before`, `interrupt_after`)."""
-        run = self.run
-        if run is not None and not run.interrupted:
-            payload = chunk[-1] if isinstance(chunk, tuple) and chunk else chunk
-            if isinstance(payload, Mapping) and _INTERRUPT in payload:
-                run.interrupted = True
-        return chunk
-
     def close(self, outcome: RunOutcome) -> None:
         """Close the run; its state may have to be saved after this."""
         if self.run is not None:
@@ -195,15 +184,22 @@ def _stream(
     if voyage.run is None:
         assert voyage.saver is not None and voyage.thread is not None
         voyage.begin(voyage.remembered(states.load(voyage.saver, voyage.thread)))
+    run, handler = voyage.run, voyage.handler
+    assert run is not None
     outcome: RunOutcome = "failed"
     try:
         while True:
-            token = HANDLER.set(voyage.handler)
+            token = HANDLER.set(handler)
             try:
                 chunk = next(chunks)
             finally:
-                _reset(token)
-            yield voyage.watch(chunk)
+                try:
+                    HANDLER.reset(token)
+                except ValueError:  # closed from another context than the one that was reading
+                    HANDLER.set(None)
+            if _pauses(chunk):
+                run.interrupted = True
+            yield chunk
     except StopIteration:
         outcome = "completed"
     except (GeneratorExit, KeyboardInterrupt):
@@ -233,15 +229,22 @@ async def _astream(
     if voyage.run is None:
         assert voyage.saver is not None and voyage.thread is not None
         voyage.begin(voyage.remembered(await states.aload(voyage.saver, voyage.thread)))
+    run, handler = voyage.run, voyage.handler
+    assert run is not None
     outcome: RunOutcome = "failed"
     try:
         while True:
-            token = HANDLER.set(voyage.handler)
+            token = HANDLER.set(handler)
             try:
                 chunk = await anext(chunks)
             finally:
-                _reset(token)
-            yield voyage.watch(chunk)
+                try:
+                    HANDLER.reset(token)
+                except ValueError:  # closed from another context than the one that was reading
+                    HANDLER.set(None)
+            if _pauses(chunk):
+                run.interrupted = True
+            yield chunk
     except StopAsyncIteration:
         outcome = "completed"
     except (GeneratorExit, KeyboardInterrupt, asyncio.CancelledError):
@@ -259,6 +262,17 @@ async def _astream(
         raise error
 
 
+def _pauses(chunk: Any) -> bool:
+    """Whether a chunk tells of a pause, also one that no node raised (`interrupt_before`)."""
+    payload = chunk[-1] if type(chunk) is tuple and chunk else chunk
+    if type(payload) is not dict:
+        return False
+    if _INTERRUPT in payload:
+        return True
+    data = cast("dict[str, Any]", payload).get("data")
+    return type(data) is dict and _INTERRUPT in data
+
+
 def _open(wiring: Wiring, graph: AnyGraph, input: Any, config: Any) -> _Voyage | None:
     """A run for a new stream; None, with a warning, if the guard itself cannot start."""
     try:
@@ -274,12 +288,6 @@ def _open(wiring: Wiring, graph: AnyGraph, input: Any, config: Any) -> _Voyage |
     except Exception as error:
         logger.warning("shearpin: the guard could not start, the run goes on without it: %r", error)
         return None
-
-
-def _reset(token: Token[CallLayer | None]) -> None:
-    # A stream may be closed from another context than the one that was reading it.
-    with suppress(ValueError):
-        HANDLER.reset(token)
 
 
 def _finish(voyage: _Voyage, outcome: RunOutcome) -> None:
