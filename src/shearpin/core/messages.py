@@ -34,29 +34,46 @@ def shorten(value: object, limit: int = 120) -> str:
 
 _WHAT: dict[Language, dict[str, str]] = {
     "en": {
-        "repeat": "You have called `{tool}` with {args} {count} times and got the same result each time: {result}",
+        "repeat": "You have called `{tool}` with {args} {count} times and got the same result each time: “{result}”.",
         "cycle": "You have gone through the same {period} steps {count} times with the same results ({tool}).",
         "unknown_tool": "You have asked for `{tool}` {count} times; there is no such tool here.",
-        "bad_args": "The arguments of your last {count} calls to `{tool}` could not be read: {result}",
+        "bad_args": "The arguments of your last {count} calls to `{tool}` could not be read: “{result}”.",
         "monologue": "Your last {count} messages said the same and called no tool.",
         "blank": "Your last {count} messages were empty.",
-        "error_streak": "`{tool}` has failed {count} times in the same way with different arguments: {result}",
+        "error_streak": "`{tool}` has failed {count} times in the same way with different arguments: “{result}”.",
         "empty_streak": "`{tool}` has come back empty {count} times in a row with different arguments.",
         "duplicate_in_message": "You asked for the same call to `{tool}` {count} times in one message; once is enough.",
         "ping_pong": "You hand over to each other ({count} times so far) and nobody does the work.",
+        "echo": "You have sent the same long message {count} times, word for word.",
+        "litany": "You have announced the same step {count} times in the same words, each time with a slightly different "
+        "call to `{tool}`.",
+        "rejected_guesses": "`{tool}` has rejected {count} different attempts in the same way: {result}",
+        "insistence": "You have made the same call to `{tool}` {count} times in a row and what comes back is nearly the same.",
+        "revisits": "Of your last steps, {count} repeated earlier calls with the same results (latest: `{tool}`).",
+        "undone": "You have undone your own changes {count} times with the same call to `{tool}`.",
+        "paging": "You are walking backwards in small steps with `{tool}` ({count} steps so far).",
+        "velocity": "Each of your last {count} steps took in far more text, far faster, than your steps before.",
         "other": "The last {count} steps brought nothing new ({tool}).",
     },
     "zh": {
-        "repeat": "你已经用参数 {args} 调用 `{tool}` {count} 次，每次结果都相同：{result}",
+        "repeat": "你已经用参数 {args} 调用 `{tool}` {count} 次，每次结果都相同：“{result}”。",
         "cycle": "你已经把同样的 {period} 个步骤重复了 {count} 遍，结果没有变化（{tool}）。",
         "unknown_tool": "你已经请求 `{tool}` {count} 次，这里没有这个工具。",
-        "bad_args": "你最近 {count} 次调用 `{tool}` 的参数无法解析：{result}",
+        "bad_args": "你最近 {count} 次调用 `{tool}` 的参数无法解析：“{result}”。",
         "monologue": "你最近 {count} 条消息内容相同，也没有调用任何工具。",
         "blank": "你最近 {count} 条消息是空的。",
-        "error_streak": "`{tool}` 用不同参数失败了 {count} 次，错误相同：{result}",
+        "error_streak": "`{tool}` 用不同参数失败了 {count} 次，错误相同：“{result}”。",
         "empty_streak": "`{tool}` 用不同参数连续 {count} 次没有返回内容。",
         "duplicate_in_message": "你在一条消息里对 `{tool}` 发出了 {count} 次相同的调用，一次就够了。",
         "ping_pong": "你们一直在互相转交（已 {count} 次），没有人真正处理。",
+        "echo": "你已经把同一条长消息一字不差地发送了 {count} 次。",
+        "litany": "你已经用同样的话宣布同一步骤 {count} 次，每次对 `{tool}` 的调用只略有不同。",
+        "rejected_guesses": "`{tool}` 以同样的方式拒绝了 {count} 次不同的尝试：{result}",
+        "insistence": "你已经连续 {count} 次对 `{tool}` 发出相同的调用，返回内容几乎相同。",
+        "revisits": "你最近的步骤中有 {count} 步重复了之前的调用，结果相同（最近：`{tool}`）。",
+        "undone": "你已经用同样的 `{tool}` 调用撤销自己的修改 {count} 次。",
+        "paging": "你正在用 `{tool}` 小步往回翻（已 {count} 步）。",
+        "velocity": "你最近 {count} 步每步读入的内容远多于之前，而且快得多。",
         "other": "最近 {count} 步没有任何新进展（{tool}）。",
     },
 }
@@ -78,6 +95,10 @@ _ADVICE: dict[Language, dict[str, str]] = {
         "source, or answer with what you have.",
         "asked_twice": "The result of the first one is the result of all of them.",
         "handed_over": "Do the task yourself with what you have, or answer that it cannot be done.",
+        "context_grows": "Read or send only the part that you need, and check what the last step has told you before the next.",
+        "guessing": "Stop guessing: find out what is expected, or say what is missing.",
+        "resent": "It has been received. Say only what has changed, do the next thing, or finish.",
+        "pseudo_progress": "Going back and forth leads nowhere. Say what each attempt has shown, then choose one way and check it.",
     },
     "zh": {
         "answer_not_used": "答案不会改变。请使用已有结果，或换一种做法。",
@@ -92,6 +113,10 @@ _ADVICE: dict[Language, dict[str, str]] = {
         "nothing_new": "无论怎么问，这个来源给出的都一样。请检查工具是否正常、换一个来源，或用已有信息作答。",
         "asked_twice": "第一次调用的结果就是全部的结果。",
         "handed_over": "请用已有信息自己完成任务，或说明无法完成。",
+        "context_grows": "请只读取或发送需要的部分，并在下一步之前先看清上一步告诉了你什么。",
+        "guessing": "请停止猜测：弄清需要什么，或说明缺少什么。",
+        "resent": "内容已收到。请只说明变化之处，继续下一步，或结束。",
+        "pseudo_progress": "来回反复没有进展。请说明每次尝试得到的结论，然后选定一种做法并验证。",
     },
 }
 _FIRM: dict[Language, str] = {
@@ -99,8 +124,8 @@ _FIRM: dict[Language, str] = {
     "zh": "如果再次这样做，调用将不会执行，运行可能被终止。",
 }
 _BLOCK: dict[Language, tuple[str, str]] = {
-    "en": ("Not run: this call has come {count} times with the same result.", " The earlier result was: {result}."),
-    "zh": ("未执行：该调用已出现 {count} 次且结果相同。", "之前的结果是：{result}。"),
+    "en": ("Not run: this call has come {count} times with the same result.", " The earlier result was: “{result}”."),
+    "zh": ("未执行：该调用已出现 {count} 次且结果相同。", "之前的结果是：“{result}”。"),
 }
 _HALT: dict[Language, str] = {
     "en": "This run was stopped because it went round in circles: {what} What was found up to then stands above.",

@@ -199,8 +199,10 @@ class Session(Memory):
                 level = Severity.BLOCK
         if level is Severity.BLOCK:
             self._ladder.refuse(finding, self._observer.epoch(finding.agent))
-            if isinstance(seen, ToolSeen):
+            if isinstance(seen, ToolSeen) and seen.outcome != "blocked":
                 self._remember(seen)
+        if self._last is not None and self._last.key == finding.key:
+            self._last = finding  # the run may end over this loop: with its latest count
         told = self._ladder.told(finding)
         rung = self._ladder.climb(finding, level)
         if rung is Severity.NONE:
