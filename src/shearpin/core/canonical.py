@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from typing import cast
 
 __all__ = ["DIGEST_LENGTH", "canonical_json", "digest", "digest_text"]
 
@@ -42,26 +43,25 @@ def digest(value: object) -> str:
 
 def canonical_json(value: object) -> str:
     """Canonical JSON of any value; see the module's contract."""
-    if _is_plain(value):
-        return _encode(value)
     try:
-        return _encode(_normal(value, 0))
-    except (TypeError, ValueError, RecursionError):
+        return _encode(value if _is_plain(value) else _normal(value, 0))
+    except (
+        Exception
+    ):  # a foreign mapping or object may do anything, and very long integers have no text
         return _encode(_opaque(value))
 
 
 def _is_plain(value: object) -> bool:
-    """True for the common case that needs no normalising: a flat mapping of short plain values."""
+    """True for the common case that needs no normalising: a flat mapping of plain ASCII values."""
     if type(value) is not dict:
         return False
-    for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
-        if type(key) is not str or not key.isascii():  # pyright: ignore[reportUnknownArgumentType]
+    for key, item in cast("dict[object, object]", value).items():
+        if type(key) is not str or not key.isascii():
             return False
-        kind = type(item)  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]
-        if kind is str:
-            if not item.isascii():  # pyright: ignore[reportUnknownMemberType]
+        if type(item) is str:
+            if not item.isascii():
                 return False
-        elif kind is not int and kind is not bool and item is not None:
+        elif type(item) is not int and type(item) is not bool and item is not None:
             return False
     return True
 
@@ -74,15 +74,16 @@ def _normal(value: object, depth: int) -> object:
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+        return int(value) if value.is_integer() else value
     if depth >= _MAX_DEPTH:
         return _opaque(value)
     if isinstance(value, Mapping):
-        return _normal_mapping(value, depth)  # pyright: ignore[reportUnknownArgumentType]
+        return _normal_mapping(cast("Mapping[object, object]", value), depth)
     if isinstance(value, (set, frozenset)):
-        return sorted(_encode(_normal(item, depth + 1)) for item in value)  # pyright: ignore[reportUnknownVariableType]
+        items = cast("Iterable[object]", value)
+        return sorted(_encode(_normal(item, depth + 1)) for item in items)
     if isinstance(value, (list, tuple)):
-        return [_normal(item, depth + 1) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_normal(item, depth + 1) for item in cast("Iterable[object]", value)]
     if isinstance(value, (bytes, bytearray)):
         return {"bytes": sha256(value).hexdigest()[:DIGEST_LENGTH]}
     return _normal_object(value, depth)
@@ -100,13 +101,16 @@ def _normal_mapping(value: Mapping[object, object], depth: int) -> dict[str, obj
 
 
 def _normal_object(value: object, depth: int) -> object:
-    fields = getattr(value, "__dict__", None) or getattr(value, "__slots__", None)
+    fields: object = getattr(value, "__dict__", None) or getattr(value, "__slots__", None)
     if isinstance(fields, dict):
-        return {type(value).__qualname__: _normal_mapping(fields, depth + 1)}  # pyright: ignore[reportUnknownArgumentType]
-    if isinstance(fields, Iterable) and not isinstance(fields, str):
-        named = {str(name): getattr(value, str(name), None) for name in fields}  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
-        return {type(value).__qualname__: _normal_mapping(named, depth + 1)}  # pyright: ignore[reportArgumentType]
-    return _opaque(value)
+        named = cast("dict[object, object]", fields)
+    elif isinstance(fields, Iterable) and not isinstance(fields, str):
+        names = [str(name) for name in cast("Iterable[object]", fields)]
+        named = {name: getattr(value, name, None) for name in names}
+    else:
+        return _opaque(value)
+    plain = _normal_mapping(cast("Mapping[object, object]", named), depth + 1)
+    return {type(value).__qualname__: plain}
 
 
 def _opaque(value: object) -> str:
