@@ -20,7 +20,9 @@ from shearpin.errors import ConfigError
 __all__ = ["SIGNALS", "STATES", "TRANSITIONS", "Breaker", "BreakerSettings", "Signal", "State"]
 
 State: TypeAlias = Literal["closed", "reflecting", "half_open", "open"]
-Signal: TypeAlias = Literal["warned", "refused", "exhausted", "pivoted", "turn_started", "continued"]
+Signal: TypeAlias = Literal[
+    "warned", "refused", "exhausted", "pivoted", "turn_started", "continued"
+]
 
 STATES: tuple[State, ...] = ("closed", "reflecting", "half_open", "open")
 SIGNALS: dict[Signal, str] = {
@@ -89,7 +91,16 @@ class BreakerSettings:
 class Breaker:
     """The state of one session's breaker. `signal` moves it; the rest keeps the counts."""
 
-    __slots__ = ("_continued", "_leases", "_persisted", "_pivots", "_settings", "_used", "recovered", "state")
+    __slots__ = (
+        "_continued",
+        "_leases",
+        "_persisted",
+        "_pivots",
+        "_settings",
+        "_used",
+        "recovered",
+        "state",
+    )
 
     def __init__(self, settings: BreakerSettings) -> None:
         self._settings = settings

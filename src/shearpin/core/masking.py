@@ -52,7 +52,9 @@ _LABELLED = re.compile(
     re.VERBOSE,
 )
 _HEX_HINT = re.compile(r"[0-9a-fA-F]{8}[0-9a-fA-F-]{4}")
-_SPANS = re.compile(r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|`[^`\n]{0,200}`|\[[^\]\n]{0,1200}(?:\]|$)|“[^”\n]{0,200}”|「[^」\n]{0,200}」|<[^>\n]{0,200}>")
+_SPANS = re.compile(
+    r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|`[^`\n]{0,200}`|\[[^\]\n]{0,1200}(?:\]|$)|“[^”\n]{0,200}”|「[^」\n]{0,200}」|<[^>\n]{0,200}>"
+)
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD = re.compile(r"\w+")
 _SPACE = re.compile(r"\s+")
@@ -69,7 +71,15 @@ def _mask(text: str) -> str:
     if len(text) >= 12 and _HEX_HINT.search(text) is not None:
         text = _HEX_LED.sub(_hex, text)
     text = _DIGIT_LED.sub("§", text)
-    if "=" in text or ":" in text or "-" in text or "_" in text or "#" in text or "id " in text or "ID " in text:
+    if (
+        "=" in text
+        or ":" in text
+        or "-" in text
+        or "_" in text
+        or "#" in text
+        or "id " in text
+        or "ID " in text
+    ):
         text = _LABELLED.sub("§", text)
     return text
 

@@ -125,9 +125,20 @@ class Memory:
             self.fault(f"detector {type(probe).__name__}", error, at)
 
     def _route(self) -> dict[type[Seen], list[tuple[str, Probe]]]:
-        kinds: tuple[type[Seen], ...] = (StartSeen, ModelSeen, ToolSeen, MessageSeen, RoundSeen, NodeSeen)
+        kinds: tuple[type[Seen], ...] = (
+            StartSeen,
+            ModelSeen,
+            ToolSeen,
+            MessageSeen,
+            RoundSeen,
+            NodeSeen,
+        )
         return {
-            kind: [(d.family, self._probes[d.family]) for d in self.settings.detectors if kind in d.watches]
+            kind: [
+                (d.family, self._probes[d.family])
+                for d in self.settings.detectors
+                if kind in d.watches
+            ]
             for kind in kinds
         }
 
@@ -193,9 +204,13 @@ class Memory:
         return session
 
     def _restore(self, memory: object) -> None:
-        spend, worst, stopped, last, evidence, progress, observer, breaker, ladder, probes = row(memory, 10)
+        spend, worst, stopped, last, evidence, progress, observer, breaker, ladder, probes = row(
+            memory, 10
+        )
         counts = row(wholes(spend), 4)
-        self._model_calls, self._tool_calls, self._input_tokens, self._output_tokens = wholes(counts)
+        self._model_calls, self._tool_calls, self._input_tokens, self._output_tokens = wholes(
+            counts
+        )
         self.worst = Severity(whole(worst))
         if stopped is not None:
             reason, message, finding = row(stopped, 3)

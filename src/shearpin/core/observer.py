@@ -179,7 +179,9 @@ class Observer:
             fact.at, self.step, agent.round, fact.agent, fact.node, text, not text or text.isspace()
         )
         symbol = digest_text(f"{fact.node}\0{mask(text)}")
-        whole = RoundSeen(fact.at, fact.at - self._thought, self.step, fact.agent, symbol, (), (), False)
+        whole = RoundSeen(
+            fact.at, fact.at - self._thought, self.step, fact.agent, symbol, (), (), False
+        )
         return (model, message, whole) if closed is None else (closed, model, message, whole)
 
     def take_tool(self, fact: ToolReturned) -> tuple[ToolSeen, RoundSeen | None]:
@@ -220,7 +222,9 @@ class Observer:
         if outcome == "blocked":
             known = last or ""
         else:
-            known = result_key(text) if fact.result_digest is None else digest_text(fact.result_digest)
+            known = (
+                result_key(text) if fact.result_digest is None else digest_text(fact.result_digest)
+            )
         recent[key] = known
         effect = effect_of(fact.tool, fact.args, facts)
         novel = last is None
@@ -237,9 +241,7 @@ class Observer:
         agent.pending = 0
         calls, tools = tuple(agent.calls), tuple(agent.tools)
         symbol = digest_text(str(agent.symbols))
-        return RoundSeen(
-            at, at - self._thought, self.step, name, symbol, calls, tools, agent.waits
-        )
+        return RoundSeen(at, at - self._thought, self.step, name, symbol, calls, tools, agent.waits)
 
     def _agent(self, name: str) -> _Agent:
         agent = self._agents.get(name)

@@ -15,7 +15,9 @@ from shearpin.events import CallStatus
 
 __all__ = ["Outcome", "is_pending", "outcome_of", "result_text"]
 
-Outcome: TypeAlias = Literal["ok", "empty", "error", "transient", "unknown_tool", "bad_args", "blocked"]
+Outcome: TypeAlias = Literal[
+    "ok", "empty", "error", "transient", "unknown_tool", "bad_args", "blocked"
+]
 
 _HEAD = 240
 _UNKNOWN = re.compile(
@@ -43,7 +45,9 @@ _ERROR = re.compile(
     r"|^\W*(?:错误|失败|无法|不存在|未找到该)",
     re.IGNORECASE,
 )
-_EXIT = re.compile(r"(?:exit(?: |_)?code|exit status|return(?:_| )?code)\W{1,4}(-?\d+)", re.IGNORECASE)
+_EXIT = re.compile(
+    r"(?:exit(?: |_)?code|exit status|return(?:_| )?code)\W{1,4}(-?\d+)", re.IGNORECASE
+)
 _EMPTY = re.compile(
     r"""^[\W_]*(?:
         null|none|nil|nan|undefined|empty(?:\ (?:list|set|result|response|string))?|blank

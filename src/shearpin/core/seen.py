@@ -8,7 +8,16 @@ from typing import NamedTuple, TypeAlias
 from shearpin.core.outcomes import Outcome
 from shearpin.core.tools import Effect, ToolFacts
 
-__all__ = ["NO_FACTS", "MessageSeen", "ModelSeen", "NodeSeen", "RoundSeen", "Seen", "StartSeen", "ToolSeen"]
+__all__ = [
+    "NO_FACTS",
+    "MessageSeen",
+    "ModelSeen",
+    "NodeSeen",
+    "RoundSeen",
+    "Seen",
+    "StartSeen",
+    "ToolSeen",
+]
 
 NO_FACTS = ToolFacts()
 
@@ -56,7 +65,6 @@ class StartSeen(NamedTuple):
     tool: str
     call_key: str
     copies: int
-
 
 
 class ModelSeen(NamedTuple):

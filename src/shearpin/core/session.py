@@ -85,7 +85,9 @@ class Session(Memory):
             self._new_turn(fact.at)
         elif isinstance(fact, HistoryCompacted):
             for probe in self._probes.values():
-                self._contained(probe, lambda probe=probe: probe.forget(short_name(fact.agent)), fact.at)
+                self._contained(
+                    probe, lambda probe=probe: probe.forget(short_name(fact.agent)), fact.at
+                )
         elif isinstance(fact, SignalReceived) and fact.name == "continue":
             self._continue(fact.at)
         return self.stopped or PROCEED
@@ -174,7 +176,9 @@ class Session(Memory):
             verdict = _stronger(verdict, self._settle(whole))
         return verdict
 
-    def _observe(self, routes: Iterable[tuple[str, Probe]], seen: Seen, verdict: Verdict) -> Verdict:
+    def _observe(
+        self, routes: Iterable[tuple[str, Probe]], seen: Seen, verdict: Verdict
+    ) -> Verdict:
         """Show an observation to the probes that watch for its kind; the strongest verdict counts."""
         for family, probe in routes:
             try:

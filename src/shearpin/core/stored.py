@@ -133,8 +133,8 @@ def finding_of(data: object) -> Finding | None:
     """The finding that `finding_row` wrote down."""
     if data is None:
         return None
-    family, rule, key, level, count, limit, onset, step, agent, subject, cause, hard, evidence = row(
-        data, 13
+    family, rule, key, level, count, limit, onset, step, agent, subject, cause, hard, evidence = (
+        row(data, 13)
     )
     return Finding(
         family=text(family),

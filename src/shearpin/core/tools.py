@@ -13,7 +13,15 @@ from typing import Literal, TypeAlias
 
 from shearpin.errors import ConfigError
 
-__all__ = ["AMBIGUOUS_ARGUMENTS", "IGNORED_ARGUMENTS", "PAYLOAD_ARGUMENTS", "Effect", "ToolFacts", "command_word", "effect_of"]
+__all__ = [
+    "AMBIGUOUS_ARGUMENTS",
+    "IGNORED_ARGUMENTS",
+    "PAYLOAD_ARGUMENTS",
+    "Effect",
+    "ToolFacts",
+    "command_word",
+    "effect_of",
+]
 
 Effect: TypeAlias = Literal["read", "write", "run", "wait", "think", "handoff"]
 """What a call does: `run` executes something of which no more is known."""
@@ -30,7 +38,9 @@ IGNORED_ARGUMENTS = frozenset(
 AMBIGUOUS_ARGUMENTS = frozenset({"description", "comment", "note", "summary", "title", "label"})
 """Commentary only next to a command or code that says what is really done."""
 
-PAYLOAD_ARGUMENTS = frozenset({"command", "cmd", "code", "script", "bash", "shell", "sql", "query", "expression"})
+PAYLOAD_ARGUMENTS = frozenset(
+    {"command", "cmd", "code", "script", "bash", "shell", "sql", "query", "expression"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +108,10 @@ _VERBS: tuple[tuple[Effect, str], ...] = (
         r"recall|retrieve|browse|grep|glob|cat|ls|head|tail|open|scrape|screenshot|preview|lint|validate|verify|"
         r"查|查询|查看|读取|获取|搜索|检索|列出|浏览|校验|检查|统计|计算|预览",
     ),
-    ("run", r"bash|shell|exec|execute|run|python|terminal|command|cmd|sh|eval|test|build|simulate|运行|执行"),
+    (
+        "run",
+        r"bash|shell|exec|execute|run|python|terminal|command|cmd|sh|eval|test|build|simulate|运行|执行",
+    ),
 )
 _SPLIT = re.compile(r"[^0-9A-Za-z\u4e00-\u9fff]+|(?<=[a-z0-9])(?=[A-Z])")
 _ASCII_VERBS: dict[str, Effect] = {}
@@ -199,9 +212,7 @@ def effect_of_command(command: str) -> Effect:
             result = "wait" if result == "read" else result
         elif _REDIRECT.search(segment) is not None:
             return "write"
-        elif first == "git" and len(words) > 1 and words[1] in _GIT_READS:
-            continue
-        elif first == "sed" and "-n" in segment and "-i" not in segment:
+        elif (first == "git" and len(words) > 1 and words[1] in _GIT_READS) or (first == "sed" and "-n" in segment and "-i" not in segment):
             continue
         elif first in _SHELL_WRITES:
             return "write"

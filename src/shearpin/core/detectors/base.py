@@ -71,4 +71,4 @@ def level_of(
         level = Severity.NUDGE
     else:
         level = Severity.NONE
-    return level if level <= ceiling else ceiling
+    return min(level, ceiling)

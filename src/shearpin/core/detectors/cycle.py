@@ -132,9 +132,7 @@ class _CycleProbe:
                 return together
         return found
 
-    def _take(
-        self, name: str, entry: _Entry, step: int, agent: str, now: float
-    ) -> Finding | None:
+    def _take(self, name: str, entry: _Entry, step: int, agent: str, now: float) -> Finding | None:
         stream = self._streams.get(name)
         if stream is None:
             if len(self._streams) >= _STREAMS:
@@ -160,7 +158,11 @@ class _CycleProbe:
         level = level_of(laps, config.nudge, config.block, config.stop, ceiling)
         if level is Severity.NONE:
             return None
-        reached = {Severity.NUDGE: config.nudge, Severity.BLOCK: config.block, Severity.STOP: config.stop}
+        reached = {
+            Severity.NUDGE: config.nudge,
+            Severity.BLOCK: config.block,
+            Severity.STOP: config.stop,
+        }
         return Finding(
             family="cycle",
             rule="cycle",
@@ -171,7 +173,8 @@ class _CycleProbe:
             onset_step=max(1, step - laps * period + 1),
             step=step,
             agent=agent,
-            subject=" -> ".join(dict.fromkeys(tool for _, _, tool, _, _ in lap if tool))[:120] or None,
+            subject=" -> ".join(dict.fromkeys(tool for _, _, tool, _, _ in lap if tool))[:120]
+            or None,
             cause="same_sequence",
             hard=ceiling > Severity.NUDGE,
             refuses=tuple(dict.fromkeys(call for _, calls, *_ in lap for call in calls)),
@@ -187,7 +190,11 @@ class _CycleProbe:
 
     def dump(self) -> object:
         return [
-            [name, stream.matched, [[*entry[:1], list(entry[1]), *entry[2:]] for entry in stream.entries]]
+            [
+                name,
+                stream.matched,
+                [[*entry[:1], list(entry[1]), *entry[2:]] for entry in stream.entries],
+            ]
             for name, stream in self._streams.items()
         ]
 

@@ -64,7 +64,9 @@ class Monologues:
     def __post_init__(self) -> None:
         check_ascending("Monologues", self.nudge, None, self.stop)
         if not 0 < self.similarity < 1:
-            raise ConfigError(f"Monologues.similarity must lie between 0 and 1, not {self.similarity!r}")
+            raise ConfigError(
+                f"Monologues.similarity must lie between 0 and 1, not {self.similarity!r}"
+            )
         if self.near_characters < 0:
             raise ConfigError(
                 f"Monologues.near_characters must be 0 or more, not {self.near_characters!r}"
@@ -113,7 +115,9 @@ class _MonologueProbe:
         text = _spoken(seen.text)
         equal = digest_text(text)
         sketch = _sketch(text) if 0 < len(text) <= config.near_characters else frozenset[str]()
-        same = voice.count > 0 and (equal == voice.equal or _alike(sketch, voice.sketch, config.similarity))
+        same = voice.count > 0 and (
+            equal == voice.equal or _alike(sketch, voice.sketch, config.similarity)
+        )
         voice.equal, voice.sketch = equal, sketch
         if not same or voice.others != self._novel_messages:
             if not same:

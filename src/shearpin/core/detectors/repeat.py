@@ -70,7 +70,9 @@ class Repeats:
                 f"Repeats.patient_seconds must be above 0 seconds, not {self.patient_seconds!r}"
             )
         if self.transient_stop < 2:
-            raise ConfigError(f"Repeats.transient_stop must be at least 2, not {self.transient_stop!r}")
+            raise ConfigError(
+                f"Repeats.transient_stop must be at least 2, not {self.transient_stop!r}"
+            )
 
     def probe(self) -> Probe:
         return _RepeatProbe(self)
@@ -165,7 +167,8 @@ class _RepeatProbe:
             self._pairs.clear()
             return
         for (owner, _), pair in self._pairs.items():
-            if owner == agent:  # what was summarised away may be asked once more: half is discounted
+            # what was summarised away may be asked once more: half is discounted
+            if owner == agent:
                 del pair.rounds[: len(pair.rounds) // 2]
 
     def dump(self) -> object:

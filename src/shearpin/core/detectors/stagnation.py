@@ -90,7 +90,11 @@ class _StagnationProbe:
     def observe(self, seen: Seen) -> Finding | None:
         assert isinstance(seen, ToolSeen)
         text = seen.text
-        if seen.outcome != "ok" or len(text) < self._config.least_characters or seen.effect not in ("read", "run"):
+        if (
+            seen.outcome != "ok"
+            or len(text) < self._config.least_characters
+            or seen.effect not in ("read", "run")
+        ):
             self._agents.pop(seen.agent, None)
             return None
         still = self._agents.get(seen.agent)
