@@ -115,22 +115,22 @@ class Breaker:
 
     def signal(self, signal: Signal) -> bool:
         """Take a signal; True if the state changed."""
+        if signal == "turn_started":  # patience is new, whatever the state was
+            self._continued = 0
+            self.recovered.clear()
+        target = TRANSITIONS.get((self.state, signal))
+        if target is None or target == self.state:
+            return False
         if signal == "continued":
             if self._continued >= self._settings.continues:
                 return False
             self._continued += 1
-        target = TRANSITIONS.get((self.state, signal))
-        if target is None or target == self.state:
-            return False
         self.state = target
         self._pivots = 0
         self._used = -1 if signal == "refused" else 0  # the round of the refusal is not a trial
         self._leases.clear()
         if target == "closed":
             self._persisted = 0
-        if signal == "turn_started":
-            self._continued = 0
-            self.recovered.clear()
         return True
 
     def lease(self, call: str, at: float) -> bool:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.outcomes import is_pending
 from shearpin.core.seen import Seen, ToolSeen
+from shearpin.core.stored import row, sequence, text, whole, wholes
 from shearpin.errors import ConfigError
 from shearpin.findings import Finding, Severity
 
@@ -96,7 +97,8 @@ class _RepeatProbe:
 
     def __init__(self, config: Repeats) -> None:
         self._config = config
-        self._keep = max(config.nudge, config.block or 0, config.stop or 0)
+        limits = (config.block, config.stop, config.error_stop, config.transient_stop)
+        self._keep = max(config.nudge, *(limit or 0 for limit in limits))
         self._pairs: OrderedDict[tuple[str, str], _Pair] = OrderedDict()
 
     def observe(self, seen: Seen) -> Finding | None:
@@ -180,12 +182,14 @@ class _RepeatProbe:
 
     def load(self, data: object) -> None:
         self._pairs.clear()
-        assert isinstance(data, list)
-        for agent, call, result, onset, epoch, idle_at, first, later in data:  # pyright: ignore[reportUnknownVariableType]
+        for item in sequence(data):
+            agent, call, result, onset, epoch, idle_at, first, later = row(item, 8)
             pair = _Pair.__new__(_Pair)
-            pair.result_key, pair.onset, pair.epoch, pair.idle_at = result, onset, epoch, idle_at
-            pair.rounds = [first, *(first + offset for offset in later)]  # pyright: ignore[reportUnknownVariableType]
-            self._pairs[(agent, call)] = pair
+            pair.result_key, pair.onset = text(result), whole(onset)
+            pair.epoch, pair.idle_at = whole(epoch), whole(idle_at)
+            start = whole(first)
+            pair.rounds = [start, *(start + offset for offset in wholes(later))]
+            self._pairs[(text(agent), text(call))] = pair
 
 
 def _cause(seen: ToolSeen) -> str:
