@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeVar, cast
 
 from shearpin.core.journal import Record, TransitionRecord, VerdictRecord
 from shearpin.core.session import Session
@@ -35,6 +35,18 @@ from shearpin.traces.model import TraceRun, TraceStep
 __all__ = ["Replay", "ReplayedVerdict", "replay_run"]
 
 _LEVELS: Final = {level.label: level for level in Severity}
+
+
+_Made = TypeVar("_Made")
+
+
+class _New(Protocol):
+    def __call__(self, kind: type[_Made], values: tuple[object, ...]) -> _Made: ...
+
+
+# A named tuple's own constructor takes twice as long, and a replay makes five facts per step. It
+# also fills in defaults; here every field is given, which a test watches.
+_new = cast("_New", tuple.__new__)  # pyright: ignore[reportUnknownMemberType]
 
 
 class ReplayedVerdict(NamedTuple):
@@ -158,7 +170,8 @@ def replay_run(run: TraceRun, settings: Settings) -> Replay:
     at = 0.0
     index = 0
     for index, step in enumerate(run.steps, 1):
-        at = max(at, step.at)
+        if step.at > at:
+            at = step.at
         if step.turn != turn:
             turn = step.turn
             session.after(TurnStarted(at, turn))
@@ -186,25 +199,26 @@ def replay_run(run: TraceRun, settings: Settings) -> Replay:
 def _feed(session: Session, step: TraceStep, index: int, at: float) -> None:
     """One step as facts. Calls get ids of our own, for a recording may use the same id twice."""
     _, _, agent, node, text, calls, usage, _, _ = step
+    after = session.after
     call = f"m{index}"
-    session.before(ModelCalled(at, call, agent, node))
-    if not calls:
-        session.after(ModelReturned(at, call, agent, node, text, (), usage))
-        return
-    ids = [f"c{index}.{position}" for position in range(len(calls))]
+    session.before(_new(ModelCalled, (at, call, agent, node, None)))
     requests = tuple(
-        [ToolRequest(key, asked.name, asked.args) for key, asked in zip(ids, calls, strict=True)]
+        [
+            _new(ToolRequest, (f"c{index}.{place}", asked[1], asked[2]))
+            for place, asked in enumerate(calls)
+        ]
     )
-    session.after(ModelReturned(at, call, agent, node, text, requests, usage))
-    for key, asked in zip(ids, calls, strict=True):
-        session.before(ToolCalled(at, key, asked.name, asked.args, agent, node, asked.args_digest))
-    for key, (_, name, args, result, status, answered, args_digest, result_digest) in zip(
-        ids, calls, strict=True
+    after(_new(ModelReturned, (at, call, agent, node, text, requests, usage, None, "success")))
+    for (key, name, args), asked in zip(requests, calls, strict=True):
+        session.before(_new(ToolCalled, (at, key, name, args, agent, node, asked.args_digest)))
+    for (key, _, _), (_, name, args, result, status, answered, asked, found) in zip(
+        requests, calls, strict=True
     ):
         if answered:
-            session.after(
-                ToolReturned(
-                    at, key, name, args, result, status, agent, node, args_digest, result_digest
+            after(
+                _new(
+                    ToolReturned,
+                    (at, key, name, args, result, status, agent, node, asked, found),
                 )
             )
 
