@@ -20,8 +20,7 @@ def remedy_for(record: VerdictRecord) -> str:
     """How to keep this verdict from being given again, if it was wrong.
 
     Example:
-        >>> from shearpin.core.detectors import DEFAULT_DETECTORS
-from shearpin.core.journal import VerdictRecord
+        >>> from shearpin.core.journal import VerdictRecord
         >>> record = VerdictRecord(
         ...     5, 1.0, "block", "block", "repeat", "repeat", None, "main",
         ...     {"tool": "job_state", "limit": 5}, "", True)
