@@ -25,8 +25,8 @@ def remedy_for(record: VerdictRecord) -> str:
         ...     5, 1.0, "block", "block", "repeat", "repeat", None, "main",
         ...     {"tool": "job_state", "limit": 5}, "", True)
         >>> remedy_for(record)
-        "If this was legitimate: declare job_state as ToolFacts(polling=True) if it is meant to be \
-called until its answer changes, or raise Repeats(block=...) above 5."
+        'If this was legitimate: declare job_state as ToolFacts(polling=True) if it is meant to be \
+called until its answer changes, or raise Repeats(block=...) above 5.'
     """
     family = record.finding or ""
     config = _CONFIGS.get(family)
