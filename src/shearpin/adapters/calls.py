@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import NamedTuple, TypeVar
 from uuid import UUID
-from zlib import crc32
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage, ToolMessage
@@ -120,8 +119,7 @@ class CallLayer(BaseCallbackHandler):
             run, place = self.run, place_of(metadata)
             if run.closed:
                 return self._over() or PROCEED, place
-            scope = place.task or run.id
-            call = f"{scope}@{run.ordinal(f'{scope}@')}"
+            call = run.model_call_id(place.task)
             model = metadata.get("ls_model_name") if metadata else None
             run.speakers.add((place.agent, place.node))
             verdict = run.before(
@@ -196,7 +194,7 @@ class CallLayer(BaseCallbackHandler):
                 return self._over() or PROCEED, place
             name = str((serialized or {}).get("name") or kwargs.get("name") or "tool")
             args = inputs if inputs is not None else input_str
-            call = self._tool_call_id(place, name, args, kwargs.get("tool_call_id"))
+            call = run.tool_call_id(place.task, name, args, kwargs.get("tool_call_id"))
             if call in run.answering:
                 run.open[run_id] = OpenCall(call, place.agent, place.node, name, args, held=True)
                 halt = run.stopped
@@ -258,13 +256,6 @@ class CallLayer(BaseCallbackHandler):
                 opened.node,
             )
         )
-
-    def _tool_call_id(self, place: Place, name: str, args: object, given: object) -> str:
-        scope = place.task or self.run.id
-        if isinstance(given, str) and given:
-            return f"{scope}:{given}"
-        key = f"{scope}:{name}:{crc32(str(args).encode('utf-8', 'replace'))}"
-        return f"{key}#{self.run.ordinal(key)}"
 
     # -- shared ---------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
+from zlib import crc32
 
 from shearpin import clock
 from shearpin.core.journal import Record, VerdictRecord
@@ -127,6 +128,21 @@ class OpenCall:
     held: bool = False
 
 
+class _Numbers:
+    """How the calls of one task are numbered."""
+
+    __slots__ = ("aliases", "counts")
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.aliases: dict[object, str] = {}
+
+    def next(self, key: str) -> int:
+        count = self.counts.get(key, 0)
+        self.counts[key] = count + 1
+        return count
+
+
 @dataclass(slots=True, eq=False)
 class Run:
     """One invocation under guard.
@@ -164,7 +180,7 @@ class Run:
     speakers: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     uncache: list[str] = field(default_factory=list[str])
     said: set[str] = field(default_factory=set[str])
-    _ordinals: dict[str, int] = field(default_factory=dict[str, int])
+    _numbers: dict[str, _Numbers] = field(default_factory=dict[str, "_Numbers"])
     _refusals: dict[str, int] = field(default_factory=dict[str, int])
     _nudges: list[Waiting] = field(default_factory=list[Waiting])
     _missed: set[str] = field(default_factory=set[str])
@@ -200,7 +216,7 @@ class Run:
         self.collect()
         self.records = self._settled(self.records)
         self.open.clear()
-        self._ordinals.clear()
+        self._numbers.clear()
 
     @property
     def stopped(self) -> Halt | None:
@@ -255,22 +271,43 @@ class Run:
 
     # -- counters -------------------------------------------------------------------------------
 
-    def ordinal(self, key: str) -> int:
-        """How often this was asked for a key before, since `forget`; the same on a re-execution."""
+    def model_call_id(self, task: str) -> str:
+        """The id of a model call: its number within its task; the same when that is re-executed."""
+        scope = task or self.id
         with self._lock:
-            count = self._ordinals.get(key, 0)
-            self._ordinals[key] = count + 1
-            if len(self._ordinals) > _MOST_COUNTERS:
-                del self._ordinals[next(iter(self._ordinals))]
-        return count
+            return f"{scope}@{self._numbers_of(scope).next('@')}"
+
+    def tool_call_id(self, task: str, name: str, args: object, given: object) -> str:
+        """The id of a tool call: the same in all layers, and the same when its task is re-executed.
+
+        `given` is the model's id of the call, where there is one. It only tells calls of one execution
+        apart: a model that is asked again gives new ids for the same calls.
+        """
+        scope = task or self.id
+        code = crc32(str(args).encode("utf-8", "replace"))
+        with self._lock:
+            numbers = self._numbers_of(scope)
+            known = numbers.aliases.get(given) if given else None
+            if known is not None:
+                return known
+            found = f"{scope}:{name}:{code}#{numbers.next(f'{name}:{code}')}"
+            if given:
+                numbers.aliases[given] = found
+            return found
 
     def forget(self, task: str) -> None:
-        """A task starts (again): its calls are numbered from zero."""
-        if self._ordinals:
+        """A task starts (again) or is over: its calls are numbered from zero."""
+        if task in self._numbers:
             with self._lock:
-                self._ordinals = {
-                    key: count for key, count in self._ordinals.items() if not key.startswith(task)
-                }
+                self._numbers.pop(task, None)
+
+    def _numbers_of(self, scope: str) -> _Numbers:
+        numbers = self._numbers.get(scope)
+        if numbers is None:
+            if len(self._numbers) >= _MOST_COUNTERS:
+                del self._numbers[next(iter(self._numbers))]
+            numbers = self._numbers[scope] = _Numbers()
+        return numbers
 
     def refusal(self, task: str) -> int:
         """Count a refused call of a task; 1 for the first."""

@@ -78,7 +78,7 @@ def _ask(
         request = ToolRequest(str(call.get("id") or ""), str(call["name"]), call.get("args") or {})
         if not request.id:
             return None
-        key = f"{place.task or run.id}:{request.id}"
+        key = run.tool_call_id(place.task, request.name, request.args, request.id)
         if key in run.answering:
             return None
         verdict = run.before(

@@ -175,6 +175,7 @@ class GuardedNode(Runnable[Any, Any]):
                 delta = delta_of(output, visit.input, self.plan.merged)
                 self._watch_removals(run, visit.agent, output)
             run.after(NodeLeft(run.now(), self.plan.name, visit.task, visit.agent, delta))
+            run.forget(visit.task)
         except Exception as error:
             run.fault("nodes.left", error)
         return output
