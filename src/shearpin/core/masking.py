@@ -42,7 +42,7 @@ _HEX_LED = re.compile(
 )
 _LABELLED = re.compile(
     r"""[pPtTrRsScCdDeElL](?<!\w.)(?:
-      (?<=[pP])(?:id|ID|rocess\ id)["']?\s?[=:#]?\s?\d+
+      (?<=[pP])(?:id|ID|rocess\ (?:id|ID))["']?\s?[=:#]?\s?\d+
     | (?<=[tT])(?:id|ID)["']?\s?[=:#]?\s?\d+
     | (?:(?<=[rR])eq(?:uest)?|(?<=[tT])race|(?<=[sS])pan|(?<=[sS])ession|(?<=[cC])orrelation)
       (?:[-_ ]?(?:id|ID|Id)?["']?\s?[=:#]\s?["']?[\w-]*\d[\w-]*|[-_][\w-]*\d[\w-]*)
