@@ -48,6 +48,7 @@ _ERROR = re.compile(
 _EXIT = re.compile(
     r"(?:exit(?: |_)?code|exit status|return(?:_| )?code)\W{1,4}(-?\d+)", re.IGNORECASE
 )
+_RAISED = re.compile(r"(?:^|\n)[A-Za-z_][\w.]*(?:Error|Exception)(?::[^\n]*)?(?:\s*</\w+>)*\s*$")
 _EMPTY = re.compile(
     r"""^[\W_]*(?:
         null|none|nil|nan|undefined|empty(?:\ (?:list|set|result|response|string))?|blank
@@ -128,9 +129,11 @@ def _read(text: str) -> Outcome:
 
 
 def _failed(low: str, text: str, size: int) -> bool:
-    """Whether a text tells of an exit code other than zero, at its head or its tail."""
+    """Whether a text tells of an exit code other than zero, or ends as a traceback does."""
     code = _EXIT.search(low) if "xit" in low or "return" in low else None
-    if code is None and size > _HEAD:
-        tail = text[-_HEAD:]
-        code = _EXIT.search(tail) if "xit" in tail or "return" in tail else None
-    return code is not None and code.group(1) != "0"
+    tail = text[-_HEAD:]
+    if code is None and size > _HEAD and ("xit" in tail or "return" in tail):
+        code = _EXIT.search(tail)
+    if code is not None:
+        return code.group(1) != "0"
+    return ("Error" in tail or "Exception" in tail) and _RAISED.search(tail) is not None

@@ -5,22 +5,34 @@ from __future__ import annotations
 from shearpin.core.detectors.base import Detector, Probe
 from shearpin.core.detectors.cycle import Cycles
 from shearpin.core.detectors.duplicate import Duplicates
+from shearpin.core.detectors.echo import Echoes
 from shearpin.core.detectors.error_streak import ErrorStreaks
+from shearpin.core.detectors.guesses import Guesses
+from shearpin.core.detectors.insistence import Insistences
+from shearpin.core.detectors.litany import Litanies
 from shearpin.core.detectors.monologue import Monologues
 from shearpin.core.detectors.repeat import Repeats
+from shearpin.core.detectors.revisits import Revisits
 from shearpin.core.detectors.stagnation import Stagnations
 from shearpin.core.detectors.unknown_tool import UnknownTools
+from shearpin.core.detectors.velocity import TokenVelocity
 
 __all__ = [
     "DEFAULT_DETECTORS",
     "Cycles",
     "Detector",
     "Duplicates",
+    "Echoes",
     "ErrorStreaks",
+    "Guesses",
+    "Insistences",
+    "Litanies",
     "Monologues",
     "Probe",
     "Repeats",
+    "Revisits",
     "Stagnations",
+    "TokenVelocity",
     "UnknownTools",
 ]
 
@@ -32,5 +44,11 @@ DEFAULT_DETECTORS: tuple[Detector, ...] = (
     Duplicates(),
     Monologues(),
     Stagnations(),
+    Echoes(),
+    Litanies(),
+    Insistences(),
+    Revisits(),
+    Guesses(),
+    TokenVelocity(),
 )
 """What `guard(graph)` watches for without further argument."""

@@ -1,0 +1,165 @@
+"""echo: a long message that is sent again, word for word."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shearpin.core.canonical import digest_text
+from shearpin.core.detectors.base import Probe, check_ascending, level_of
+from shearpin.core.seen import MessageSeen, Seen, ToolSeen
+from shearpin.core.stored import mapping, row, sequence, text, whole
+from shearpin.errors import ConfigError
+from shearpin.findings import Finding, Severity
+
+__all__ = ["Echoes"]
+
+_CAPACITY = 10
+_FENCE = "```"
+_ARTEFACT = 1000
+"""Longer messages are artefacts, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Echoes:
+    """Messages without tool calls, compared word for word, whatever other agents say in between.
+
+    A sentence is counted per agent. Of an artefact (text with a code block, or a long one) the
+    first showing is free, whoever shows it: a file may well be sent again for another review, and
+    it is a loop when two agents hand each other the same unchanged one. A novel tool call means
+    that work is done: from then on only what is long (`least_characters_at_work`) still counts, as
+    a hint.
+
+    Attributes:
+        nudge: times an agent sent the same until it is told (2 or more).
+        stop: this time ends the run, unless tools were called in between. None: never.
+        least_characters: shorter messages are left out, in characters.
+        least_characters_at_work: the same where novel calls lie in between, in characters.
+        ceiling: the strongest answer this rule may justify.
+
+    *Source*: public dialogues of a programmer and a reviewer who exchange a byte-identical file.
+
+    Raises:
+        ConfigError: a threshold is too small or falls.
+
+    Example:
+        >>> Echoes(nudge=4).nudge
+        4
+    """
+
+    family: ClassVar[str] = "echo"
+    watches: ClassVar[tuple[type[Seen], ...]] = (MessageSeen, ToolSeen)
+
+    nudge: int = 3
+    stop: int | None = 8
+    least_characters: int = 60
+    least_characters_at_work: int = 200
+    ceiling: Severity = Severity.STOP
+
+    def __post_init__(self) -> None:
+        check_ascending("Echoes", self.nudge, None, self.stop)
+        if not 1 <= self.least_characters <= self.least_characters_at_work:
+            raise ConfigError(
+                "Echoes.least_characters must be 1 or more, at most least_characters_at_work, not "
+                f"{self.least_characters!r} and {self.least_characters_at_work!r}"
+            )
+
+    def probe(self) -> Probe:
+        return _EchoProbe(self)
+
+
+class _Said:
+    """One message: how often it came in all, and since the last novel call, and from whom."""
+
+    __slots__ = ("calls", "count", "onset", "senders")
+
+    def __init__(self, step: int, calls: int) -> None:
+        self.count = 0
+        self.onset = step
+        self.calls = calls
+        self.senders: dict[str, int] = {}
+
+
+class _EchoProbe:
+    def __init__(self, config: Echoes) -> None:
+        self._config = config
+        self._calls = 0
+        self._said: OrderedDict[str, _Said] = OrderedDict()
+
+    def observe(self, seen: Seen) -> Finding | None:
+        if isinstance(seen, ToolSeen):
+            if seen.novel and self._said and seen.effect not in ("think", "handoff"):
+                self._calls += 1
+            return None
+        assert isinstance(seen, MessageSeen)
+        message = seen.text.strip()
+        if len(message) < self._config.least_characters:
+            return None
+        artefact = len(message) > _ARTEFACT or _FENCE in message
+        key = digest_text(message if artefact else f"{seen.agent}\0{message}")[:8]
+        said = self._said.get(key)
+        if said is None:
+            if len(self._said) >= _CAPACITY:
+                self._said.popitem(last=False)
+            said = self._said[key] = _Said(seen.step, self._calls)
+        else:
+            self._said.move_to_end(key)
+        said.count += 1
+        if said.calls != self._calls:
+            said.calls = self._calls
+            said.senders.clear()
+        sender = digest_text(seen.agent)[:4]
+        mine = said.senders.get(sender, 0) + 1
+        if mine > 1 or len(said.senders) < 4:
+            said.senders[sender] = mine
+        idle = min(mine, sum(said.senders.values()) - 1) if artefact else mine
+        return self._judge(said, seen, key, len(message), idle)
+
+    def _judge(
+        self, said: _Said, seen: MessageSeen, key: str, size: int, idle: int
+    ) -> Finding | None:
+        config = self._config
+        level = level_of(idle, config.nudge, None, config.stop, config.ceiling)
+        limit, count = config.nudge, idle
+        if level is Severity.STOP:
+            limit = config.stop or config.nudge
+        elif level is Severity.NONE and self._calls and size >= config.least_characters_at_work:
+            limit, count = config.nudge + 1, said.count
+            level = level_of(count, limit, None, None, min(config.ceiling, Severity.NUDGE))
+        if level is Severity.NONE:
+            return None
+        return Finding(
+            family="monologue",
+            rule="echo",
+            key=f"echo:{key}",
+            level=level,
+            count=count,
+            limit=limit,
+            onset_step=said.onset,
+            step=seen.step,
+            agent=seen.agent,
+            cause="resent",
+            hard=idle >= config.nudge,
+        )
+
+    def forget(self, agent: str | None) -> None:
+        if agent is None:
+            self._said.clear()
+            self._calls = 0
+
+    def dump(self) -> object:
+        return [
+            self._calls,
+            [[key, s.count, s.onset, s.calls, s.senders] for key, s in self._said.items()],
+        ]
+
+    def load(self, data: object) -> None:
+        self._said.clear()
+        calls, entries = row(data, 2)
+        self._calls = whole(calls)
+        for entry in sequence(entries):
+            key, count, onset, calls, senders = row(entry, 5)
+            said = self._said[text(key)] = _Said(whole(onset), whole(calls))
+            said.count = whole(count)
+            said.senders = {name: whole(times) for name, times in mapping(senders).items()}

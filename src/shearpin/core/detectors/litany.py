@@ -1,0 +1,139 @@
+"""litany: the same words before every call, while the calls hardly differ."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import ClassVar
+
+from shearpin.core.canonical import digest_text
+from shearpin.core.detectors.base import Probe, check_ascending
+from shearpin.core.masking import mask
+from shearpin.core.seen import ModelSeen, Seen, ToolSeen
+from shearpin.core.stored import row, sequence, text, whole
+from shearpin.errors import ConfigError
+from shearpin.findings import Finding, Severity
+
+__all__ = ["Litanies"]
+
+_CAPACITY = 6
+_NAME = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Litanies:
+    """An agent that announces its next call in the same words, round after round without a break.
+
+    It is the sign by which near-identical edits can be seen: each is new, each succeeds, and the
+    sentence before it never changes. Numbers in the sentence count, so a sweep ("now chapter 7") is
+    no litany. A round with other words, or without a call, starts the count afresh.
+
+    Attributes:
+        nudge: rounds with the same words until the agent is told (2 or more).
+        least_characters: shorter sentences are left out, in characters.
+        ceiling: the strongest answer this rule may justify.
+
+    *Source*: public coding runs of near-identical edits that are never run.
+
+    Raises:
+        ConfigError: a threshold is out of range.
+
+    Example:
+        >>> Litanies(nudge=5).nudge
+        5
+    """
+
+    family: ClassVar[str] = "litany"
+    watches: ClassVar[tuple[type[Seen], ...]] = (ModelSeen, ToolSeen)
+
+    nudge: int = 4
+    least_characters: int = 24
+    ceiling: Severity = Severity.NUDGE
+
+    def __post_init__(self) -> None:
+        check_ascending("Litanies", self.nudge, None, None)
+        if self.least_characters < 1:
+            raise ConfigError(
+                f"Litanies.least_characters must be 1 or more, not {self.least_characters!r}"
+            )
+
+    def probe(self) -> Probe:
+        return _LitanyProbe(self)
+
+
+class _Refrain:
+    __slots__ = ("count", "key", "onset", "tool")
+
+    def __init__(self, key: str, count: int, onset: int, tool: str) -> None:
+        self.key = key
+        self.count = count
+        self.onset = onset
+        self.tool = tool
+
+
+class _LitanyProbe:
+    """The finding is made with the first result of the round: then the tool is known."""
+
+    def __init__(self, config: Litanies) -> None:
+        self._config = config
+        self._refrains: OrderedDict[str, _Refrain] = OrderedDict()
+
+    def observe(self, seen: Seen) -> Finding | None:
+        if isinstance(seen, ToolSeen):
+            return self._answered(seen)
+        assert isinstance(seen, ModelSeen)
+        size = len(seen.text)
+        if not seen.asks or size < self._config.least_characters:
+            if self._refrains:
+                self._refrains.pop(seen.agent, None)
+            return None
+        key = digest_text(mask(seen.text.strip()))[:8]
+        refrain = self._refrains.get(seen.agent)
+        if refrain is not None and refrain.key == key:
+            refrain.count += 1
+            return None
+        if refrain is None and len(self._refrains) >= _CAPACITY:
+            self._refrains.popitem(last=False)
+        self._refrains[seen.agent] = _Refrain(key, 1, seen.step, "")
+        return None
+
+    def _answered(self, seen: ToolSeen) -> Finding | None:
+        refrain = self._refrains.get(seen.agent)
+        if refrain is None:
+            return None
+        if refrain.tool != seen.tool[:_NAME]:
+            if refrain.tool:
+                refrain.count, refrain.onset = 1, seen.step
+            refrain.tool = seen.tool[:_NAME]
+            return None
+        if refrain.count < self._config.nudge or seen.effect in ("wait", "think"):
+            return None
+        return Finding(
+            family="stagnation",
+            rule="litany",
+            key=f"litany:{refrain.key}",
+            level=min(self._config.ceiling, Severity.NUDGE),
+            count=refrain.count,
+            limit=self._config.nudge,
+            onset_step=refrain.onset,
+            step=seen.step,
+            agent=seen.agent,
+            subject=seen.tool,
+            cause="pseudo_progress",
+            hard=False,
+        )
+
+    def forget(self, agent: str | None) -> None:
+        if agent is None:
+            self._refrains.clear()
+
+    def dump(self) -> object:
+        return [[agent, r.key, r.count, r.onset, r.tool] for agent, r in self._refrains.items()]
+
+    def load(self, data: object) -> None:
+        self._refrains.clear()
+        for entry in sequence(data):
+            agent, key, count, onset, tool = row(entry, 5)
+            self._refrains[text(agent)] = _Refrain(
+                text(key), whole(count), whole(onset), text(tool)
+            )

@@ -1,0 +1,173 @@
+"""velocity: an agent takes in far more tokens per step, far faster, than it did before."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from shearpin.core.detectors.base import Probe
+from shearpin.core.seen import ModelSeen, Seen
+from shearpin.core.stored import number, row, sequence, text, whole
+from shearpin.errors import ConfigError
+from shearpin.findings import Finding, Severity
+
+__all__ = ["TokenVelocity"]
+
+_CAPACITY = 6
+_DRIFT = 1.25
+"""A level follows its agent by less than this factor per step: one jump does not become normal."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenVelocity:
+    """Prompt and output tokens against the agent's own level, each by itself.
+
+    Growth alone is normal: prompts of healthy runs grow twelvefold, but step by step, and the level
+    follows. A jump by `growth` that lasts is a note. It is worth a hint only with a second and
+    independent sign: the steps come `hurry` times faster as well, so nobody reads what is sent. A
+    large context that stays level, a single large read and a run that starts large are no jumps.
+
+    Attributes:
+        growth: prompt tokens per step against the agent's level, from which on it is a jump (2 or
+            more).
+        output_growth: the same for output tokens; a note only.
+        hurry: how much shorter the time between steps has become (1 or more).
+        sustained: steps in a row that it must last (1 or more).
+        warm_up: steps from which the level is learnt, in steps of the agent (2 or more).
+        least_tokens: smaller prompts are never a jump, in tokens.
+        ceiling: the strongest answer this rule may justify.
+
+    *Source*: public reports of sub-agents that resend a whole history for a dozen output tokens. In
+    recorded healthy runs prompts grow 12x, and one output of 14x the median is normal.
+
+    Raises:
+        ConfigError: a number is out of range.
+
+    Example:
+        >>> TokenVelocity(growth=50).growth
+        50
+    """
+
+    family: ClassVar[str] = "velocity"
+    watches: ClassVar[tuple[type[Seen], ...]] = (ModelSeen,)
+
+    growth: float = 20.0
+    output_growth: float = 20.0
+    hurry: float = 3.0
+    sustained: int = 4
+    warm_up: int = 5
+    least_tokens: int = 20_000
+    ceiling: Severity = Severity.NUDGE
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("growth", 2), ("output_growth", 2), ("hurry", 1), ("sustained", 1), ("warm_up", 2),
+            ("least_tokens", 0),
+        ):  # fmt: skip
+            if (value := getattr(self, name)) < least:
+                raise ConfigError(f"TokenVelocity.{name} must be {least} or more, not {value!r}")
+
+    def probe(self) -> Probe:
+        return _VelocityProbe(self)
+
+
+class _Level(NamedTuple):
+    """What is normal for an agent, and for how many steps it has not been."""
+
+    steps: int = 0
+    at: float = 0.0
+    prompt: float = 0.0
+    output: float = 0.0
+    gap: float = 0.0
+    jumped: int = 0
+    hurried: int = 0
+    swollen: int = 0
+
+
+class _VelocityProbe:
+    """Constant work: a handful of numbers per agent."""
+
+    def __init__(self, config: TokenVelocity) -> None:
+        self._config = config
+        self._levels: OrderedDict[str, _Level] = OrderedDict()
+
+    def observe(self, seen: Seen) -> Finding | None:
+        assert isinstance(seen, ModelSeen)
+        prompt = seen.input_tokens
+        if prompt is None:
+            return None
+        level = self._levels.get(seen.agent)
+        if level is None:
+            if len(self._levels) >= _CAPACITY:
+                self._levels.popitem(last=False)
+            level = _Level(at=seen.at)
+        elif len(self._levels) > 1:
+            self._levels.move_to_end(seen.agent)
+        config, steps = self._config, level.steps
+        output, gap = seen.output_tokens or 0, seen.at - level.at
+        warm = steps >= config.warm_up
+        jump = warm and prompt >= config.least_tokens and prompt >= config.growth * level.prompt
+        hurry = jump and gap * config.hurry <= level.gap
+        swell = warm and output >= config.output_growth * max(level.output, 1.0)
+        level = self._levels[seen.agent] = _Level(
+            steps + 1,
+            round(seen.at, 3),
+            _follow(level.prompt, prompt, steps),
+            _follow(level.output, output, steps),
+            level.gap if hurry else _follow(level.gap, gap, steps - 1),
+            level.jumped + 1 if jump else 0,
+            level.hurried + 1 if hurry else 0,
+            level.swollen + 1 if swell else 0,
+        )
+        return self._judge(level, seen) if jump or swell else None
+
+    def _judge(self, level: _Level, seen: ModelSeen) -> Finding | None:
+        config = self._config
+        if level.hurried >= config.sustained:
+            given, count, rule = Severity.NUDGE, level.jumped, "velocity"
+        elif level.jumped == config.sustained:
+            given, count, rule = Severity.NONE, level.jumped, "velocity"
+        elif level.swollen == config.sustained:
+            given, count, rule = Severity.NONE, level.swollen, "swelling"
+        else:
+            return None
+        return Finding(
+            family="velocity",
+            rule=rule,
+            key=f"{rule}:{seen.agent}",
+            level=min(given, config.ceiling, Severity.NUDGE),
+            count=count,
+            limit=config.sustained,
+            onset_step=max(1, seen.step - count + 1),
+            step=seen.step,
+            agent=seen.agent,
+            cause="context_grows",
+            hard=False,
+            evidence={"tokens": seen.input_tokens, "usual_tokens": int(level.prompt)},
+        )
+
+    def forget(self, agent: str | None) -> None:
+        """A compaction shrinks prompts, and that is no reason to forget what was normal before."""
+        if agent is None:
+            self._levels.clear()
+
+    def dump(self) -> object:
+        return [[agent, *level] for agent, level in self._levels.items()]
+
+    def load(self, data: object) -> None:
+        self._levels.clear()
+        for entry in sequence(data):
+            agent, steps, at, prompt, output, gap, jumped, hurried, swollen = row(entry, 9)
+            self._levels[text(agent)] = _Level(
+                whole(steps), number(at), number(prompt), number(output), number(gap),
+                whole(jumped), whole(hurried), whole(swollen),
+            )  # fmt: skip
+
+
+def _follow(level: float, value: float, steps: int) -> float:
+    """The level after one more value: the mean of five, later a slow and bounded follower."""
+    if steps < 5:
+        return level if steps < 0 else round(level + (value - level) / (steps + 1), 3)
+    value = min(max(value, level / _DRIFT), level * _DRIFT)
+    return round(level + (value - level) * 0.3, 3)
