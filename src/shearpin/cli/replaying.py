@@ -38,12 +38,10 @@ class Options(NamedTuple):
 
 def run_replay(options: Options) -> int:
     """Replays all files and returns the exit code."""
-    # A replay makes many small objects and no cycles: frequent collections only cost time.
-    gc.set_threshold(_GARBAGE_THRESHOLD)
     totals = ReplayTotals()
     try:
         settings = _settings(options.config)
-        with _progress(options.files) as advance:
+        with _fewer_collections(), _progress(options.files) as advance:
             for file in options.files:
                 _replay_file(file, settings, options, totals, advance)
     except ShearpinError as error:
@@ -111,6 +109,17 @@ def _judged(run: TraceRun, replay: Replay) -> list[str] | None:
     for failure in failures:
         click.echo(f"FAILED {run.run} ({run.origin}): {failure}", err=True)
     return failures
+
+
+@contextmanager
+def _fewer_collections() -> Generator[None]:
+    """A replay makes many small objects and no cycles: frequent collections only cost time."""
+    before = gc.get_threshold()
+    gc.set_threshold(_GARBAGE_THRESHOLD)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 @contextmanager
