@@ -27,6 +27,7 @@ from shearpin.verdicts import PROCEED, Halt, Nudge, Verdict
 __all__ = ["Judge", "OpenCall", "Run", "ThreadState"]
 
 logger = logging.getLogger("shearpin")
+K = TypeVar("K")
 T = TypeVar("T")
 
 _SPACE = uuid.UUID("6f1b0c1e-1c36-5f0e-9a51-7a0f6d3c2b11")
@@ -128,6 +129,13 @@ class OpenCall:
     held: bool = False
 
 
+def _keep(kept: dict[K, T], key: K, value: T) -> None:
+    """Add to a mapping of bounded size; the oldest key goes first."""
+    kept[key] = value
+    if len(kept) > _MOST_COUNTERS:
+        del kept[next(iter(kept))]
+
+
 class _Numbers:
     """How the calls of one task are numbered."""
 
@@ -139,7 +147,7 @@ class _Numbers:
 
     def next(self, key: str) -> int:
         count = self.counts.get(key, 0)
-        self.counts[key] = count + 1
+        _keep(self.counts, key, count + 1)
         return count
 
 
@@ -292,7 +300,7 @@ class Run:
                 return known
             found = f"{scope}:{name}:{code}#{numbers.next(f'{name}:{code}')}"
             if given:
-                numbers.aliases[given] = found
+                _keep(numbers.aliases, given, found)
             return found
 
     def forget(self, task: str) -> None:

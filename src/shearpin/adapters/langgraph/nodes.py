@@ -7,22 +7,20 @@ own first writer only, never into channels of its own. A fault of this layer is 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from langchain_core.messages import HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
 from langgraph.types import Command
-from pydantic import BaseModel
 
 from shearpin.adapters.calls import HANDLER, place_of
-from shearpin.adapters.langgraph.compat import AnyNode, AnyRunnable
+from shearpin.adapters.langgraph.compat import AnyNode, AnyRunnable, executable_with
 from shearpin.adapters.langgraph.delta import delta_of
+from shearpin.adapters.langgraph.speaking import Unlending, may_speak, member, spoken_to
 from shearpin.adapters.langgraph.stopping import AFTER_HOOK, Endings
-from shearpin.adapters.messages import is_messages, nudge_message, removes, unanswered
+from shearpin.adapters.messages import is_messages, nudge_message, removes
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
 from shearpin.events import HistoryCompacted, NodeEntered, NodeLeft
@@ -38,7 +36,8 @@ class NodePlan:
     Attributes:
         name: the node's name.
         node: the node as it was.
-        inner: what LangGraph would execute.
+        bound: the node's main part, guarded where it is a subgraph or a tool node.
+        inner: what LangGraph would execute: `bound` and the writers.
         endings: how its graph is ended.
         merged: channels of its graph that merge updates.
         answers: whether it answers tool calls itself, also those of a stopped run.
@@ -47,6 +46,7 @@ class NodePlan:
 
     name: str
     node: AnyNode
+    bound: AnyRunnable
     inner: AnyRunnable
     endings: Endings
     merged: frozenset[str]
@@ -65,7 +65,7 @@ class _Visit(NamedTuple):
     task: str
     agent: str
     input: Any
-    added: tuple[str, ...] = ()
+    inner: AnyRunnable
     halt: Halt | None = None
 
 
@@ -85,7 +85,7 @@ class GuardedNode(Runnable[Any, Any]):
         if visit.halt is not None:
             return self._end(run, visit.halt, config)
         try:
-            output = self.plan.inner.invoke(visit.input, config, **kwargs)
+            output = visit.inner.invoke(visit.input, config, **kwargs)
         except BaseException as error:
             return self._failed(run, visit, config, error)
         return self._left(run, visit, output)
@@ -99,7 +99,7 @@ class GuardedNode(Runnable[Any, Any]):
         if visit.halt is not None:
             return self._end(run, visit.halt, config)
         try:
-            output = await self.plan.inner.ainvoke(visit.input, config, **kwargs)
+            output = await visit.inner.ainvoke(visit.input, config, **kwargs)
         except BaseException as error:
             return self._failed(run, visit, config, error)
         return self._left(run, visit, output)
@@ -118,7 +118,7 @@ class GuardedNode(Runnable[Any, Any]):
             return
         chunks = _Chunks()
         try:
-            for chunk in self.plan.inner.stream(visit.input, config, **kwargs):
+            for chunk in visit.inner.stream(visit.input, config, **kwargs):
                 yield chunks.keep(chunk)
         except BaseException as error:
             self._failed(run, visit, config, error)
@@ -140,7 +140,7 @@ class GuardedNode(Runnable[Any, Any]):
             return
         chunks = _Chunks()
         try:
-            async for chunk in self.plan.inner.astream(visit.input, config, **kwargs):
+            async for chunk in visit.inner.astream(visit.input, config, **kwargs):
                 yield chunks.keep(chunk)
         except BaseException as error:
             self._failed(run, visit, config, error)
@@ -156,20 +156,18 @@ class GuardedNode(Runnable[Any, Any]):
             run.forget(place.task)
             verdict = run.before(NodeEntered(run.now(), plan.name, place.task, place.agent))
             if verdict is not PROCEED and isinstance(verdict, Halt) and not plan.runs_when_stopped:
-                return _Visit(place.task, place.agent, input, halt=verdict)
+                return _Visit(place.task, place.agent, input, plan.inner, verdict)
             if run.speakers:
                 self._watch_history(run, place.agent, input, config)
                 if run.has_nudges and (place.agent, plan.name) in run.speakers:
-                    return self._speak(run, _Visit(place.task, place.agent, input))
-            return _Visit(place.task, place.agent, input)
+                    return self._speak(run, _Visit(place.task, place.agent, input, plan.inner))
+            return _Visit(place.task, place.agent, input, plan.inner)
         except Exception as error:
             run.fault("nodes.enter", error)
-            return _Visit("", "main", input)
+            return _Visit("", "main", input, plan.inner)
 
     def _left(self, run: Run, visit: _Visit, output: Any) -> Any:
         try:
-            if visit.added:
-                output = _without(output, self.plan.endings.channel, visit.added)
             delta = None
             if run.speakers:
                 delta = delta_of(output, visit.input, self.plan.merged)
@@ -217,27 +215,20 @@ class GuardedNode(Runnable[Any, Any]):
 
     def _speak(self, run: Run, visit: _Visit) -> _Visit:
         """Hand the node a copy of its input with the waiting nudges in it, if that is allowed now."""
-        channel = self.plan.endings.channel
-        if channel is None:
-            return visit
-        messages = visit.input if channel == "__root__" else _get(visit.input, channel)
-        if not is_messages(messages) or unanswered(messages):
+        plan = self.plan
+        channel = plan.endings.channel
+        if channel is None or not may_speak(visit.input, channel):
             return visit
         news = [nudge_message(run.id, nudge) for nudge in run.take_nudges(visit.agent)]
         if not news:
             return visit
-        if channel == "__root__":
-            told: Any = [*messages, *news]
-        else:
-            told = _with(visit.input, channel, [*messages, *news])
-            shown = _get(visit.input, "llm_input_messages")
-            if is_messages(shown) and not unanswered(shown):
-                told = _with(told, "llm_input_messages", [*shown, *news])
-        return visit._replace(input=told, added=tuple(str(message.id) for message in news))
+        told = spoken_to(visit.input, channel, news)
+        inner = executable_with(plan.node, Unlending(plan.bound, channel, news))
+        return visit._replace(input=told, inner=inner or plan.inner)
 
     def _watch_history(self, run: Run, agent: str, input: Any, config: RunnableConfig) -> None:
         channel = self.plan.endings.channel
-        messages = _get(input, channel) if channel is not None else None
+        messages = member(input, channel) if channel is not None else None
         if is_messages(messages):
             metadata = cast("Mapping[str, Any]", config.get("metadata") or {})
             graph = str(metadata.get("langgraph_checkpoint_ns", "")).rpartition("|")[0]
@@ -247,7 +238,7 @@ class GuardedNode(Runnable[Any, Any]):
     def _watch_removals(self, run: Run, agent: str, output: Any) -> None:
         channel = self.plan.endings.channel
         update = output.update if isinstance(output, Command) else output
-        messages = _get(update, channel) if channel is not None else None
+        messages = member(update, channel) if channel is not None else None
         if isinstance(messages, list) and messages and removes((messages[0], messages[-1])):
             run.after(HistoryCompacted(run.now(), agent))
 
@@ -265,34 +256,3 @@ class _Chunks:
         self.count += 1
         self.value = chunk if self.count == 1 else self
         return chunk
-
-
-def _get(state: Any, key: str) -> Any:
-    if isinstance(state, Mapping):
-        return cast("Mapping[str, Any]", state).get(key)
-    return getattr(state, key, None) if isinstance(key, str) and not isinstance(state, list) else None
-
-
-def _with(state: Any, key: str, value: Any) -> Any:
-    """A copy of a state in which one key has another value."""
-    if isinstance(state, Mapping):
-        return {**cast("Mapping[str, Any]", state), key: value}
-    if isinstance(state, BaseModel):
-        return state.model_copy(update={key: value})
-    return dataclasses.replace(state, **{key: value})
-
-
-def _without(output: Any, channel: str | None, ids: tuple[str, ...]) -> Any:
-    """A node's output without the messages that were only lent to it."""
-    messages = output if channel == "__root__" else _get(output, channel) if channel else None
-    if not isinstance(messages, list):
-        return output
-    items = cast("list[Any]", messages)
-    kept = [
-        item
-        for item in items
-        if not (isinstance(item, HumanMessage) and item.id in ids)
-    ]
-    if len(kept) == len(items):
-        return output
-    return kept if channel == "__root__" else _with(output, cast("str", channel), kept)

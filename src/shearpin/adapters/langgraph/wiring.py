@@ -104,6 +104,7 @@ def guarded_nodes(graph: AnyGraph) -> dict[str, AnyNode]:
         plan = NodePlan(
             name=name,
             node=node,
+            bound=bound if bound is not None else node.bound,
             inner=cast("AnyRunnable", inner),
             endings=endings,
             merged=merged,

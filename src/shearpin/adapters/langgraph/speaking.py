@@ -1,0 +1,98 @@
+"""Speaking to a node: messages that are lent to it in a copy of its input, and never saved.
+
+Contract: a message is lent only where every tool call of the conversation has its answer. The state
+itself is left alone, and what the node returns is freed of what it was lent before anything is written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.types import Command
+from pydantic import BaseModel
+
+from shearpin.adapters.langgraph.compat import AnyRunnable
+from shearpin.adapters.messages import is_messages, unanswered
+
+__all__ = ["Unlending", "may_speak", "member", "spoken_to"]
+
+_ROOT = "__root__"
+_SHOWN = "llm_input_messages"
+"""Where `create_react_agent`'s `pre_model_hook` leaves what the model is to see."""
+
+
+def may_speak(state: Any, channel: str) -> bool:
+    """Whether a message may be added to the conversation in a node's input now."""
+    messages = state if channel == _ROOT else member(state, channel)
+    return is_messages(messages) and not unanswered(messages)
+
+
+def spoken_to(state: Any, channel: str, news: Sequence[BaseMessage]) -> Any:
+    """A copy of a node's input with messages added to the conversation."""
+    if channel == _ROOT:
+        return [*state, *news]
+    told = with_member(state, channel, [*member(state, channel), *news])
+    shown = member(state, _SHOWN)
+    if is_messages(shown) and not unanswered(shown):
+        told = with_member(told, _SHOWN, [*shown, *news])
+    return told
+
+
+class Unlending(Runnable[Any, Any]):
+    """A node's main part; takes back from its output what its input was lent."""
+
+    def __init__(self, bound: AnyRunnable, channel: str, lent: Sequence[BaseMessage]) -> None:
+        self.bound = bound
+        self.channel = channel
+        self.ids = frozenset(message.id for message in lent)
+        self.name = bound.get_name()
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return self._freed(self.bound.invoke(input, config, **kwargs))
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        return self._freed(await self.bound.ainvoke(input, config, **kwargs))
+
+    def stream(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[Any]:
+        for chunk in self.bound.stream(input, config, **kwargs):
+            yield self._freed(chunk)
+
+    async def astream(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        async for chunk in self.bound.astream(input, config, **kwargs):
+            yield self._freed(chunk)
+
+    def _freed(self, output: Any) -> Any:
+        if isinstance(output, Command):
+            command = cast("Command[Any]", output)
+            return dataclasses.replace(command, update=self._freed(command.update))
+        messages = output if self.channel == _ROOT else member(output, self.channel)
+        if not isinstance(messages, list):
+            return output
+        items = cast("list[Any]", messages)
+        kept = [item for item in items if getattr(item, "id", None) not in self.ids]
+        if len(kept) == len(items):
+            return output
+        return kept if self.channel == _ROOT else with_member(output, self.channel, kept)
+
+
+def member(state: Any, key: str) -> Any:
+    if isinstance(state, Mapping):
+        return cast("Mapping[str, Any]", state).get(key)
+    return getattr(state, key, None) if isinstance(key, str) and not isinstance(state, list) else None
+
+
+def with_member(state: Any, key: str, value: Any) -> Any:
+    """A copy of a state in which one key has another value."""
+    if isinstance(state, Mapping):
+        return {**cast("Mapping[str, Any]", state), key: value}
+    if isinstance(state, BaseModel):
+        return state.model_copy(update={key: value})
+    return dataclasses.replace(state, **{key: value})
