@@ -24,6 +24,7 @@ _encode = json.JSONEncoder(
 ).encode
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _MAX_DEPTH = 32
+_MAX_LAYERS = 3
 
 
 def digest_text(text: str) -> str:
@@ -44,7 +45,7 @@ def digest(value: object) -> str:
 def canonical_json(value: object) -> str:
     """Canonical JSON of any value; see the module's contract."""
     try:
-        return _encode(value if _is_plain(value) else _normal(value, 0))
+        return _encode(value if _is_plain(value) else _normal(value, []))
     except (
         Exception
     ):  # a foreign mapping or object may do anything, and very long integers have no text
@@ -66,7 +67,8 @@ def _is_plain(value: object) -> bool:
     return True
 
 
-def _normal(value: object, depth: int) -> object:
+def _normal(value: object, path: list[int], layers: int = 0) -> object:
+    """A value as JSON has it. `path` holds the ids of the containers that it is in."""
     if value is None or value is True or value is False:
         return value
     if isinstance(value, str):
@@ -75,32 +77,46 @@ def _normal(value: object, depth: int) -> object:
         return int(value)
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
-    if depth >= _MAX_DEPTH:
-        return _opaque(value)
-    if isinstance(value, Mapping):
-        return _normal_mapping(cast("Mapping[object, object]", value), depth)
-    if isinstance(value, (set, frozenset)):
-        items = cast("Iterable[object]", value)
-        return sorted(_encode(_normal(item, depth + 1)) for item in items)
-    if isinstance(value, (list, tuple)):
-        return [_normal(item, depth + 1) for item in cast("Iterable[object]", value)]
     if isinstance(value, (bytes, bytearray)):
         return {"bytes": sha256(value).hexdigest()[:DIGEST_LENGTH]}
-    return _normal_object(value, depth)
+    if id(value) in path:
+        return "<circular>"
+    if len(path) >= _MAX_DEPTH:
+        return _opaque(value)
+    path.append(id(value))
+    found = _normal_container(value, path, layers)
+    path.pop()
+    return found
 
 
-def _normal_mapping(value: Mapping[object, object], depth: int) -> dict[str, object]:
+def _normal_container(value: object, path: list[int], layers: int) -> object:
+    if isinstance(value, Mapping):
+        return _normal_mapping(cast("Mapping[object, object]", value), path, layers)
+    if isinstance(value, (set, frozenset)):
+        items = cast("Iterable[object]", value)
+        return sorted(_encode(_normal(item, path, layers)) for item in items)
+    if isinstance(value, (list, tuple)):
+        return [_normal(item, path, layers) for item in cast("Iterable[object]", value)]
+    return _normal_object(value, path, layers)
+
+
+def _normal_mapping(
+    value: Mapping[object, object], path: list[int], layers: int
+) -> dict[str, object]:
     out: dict[str, object] = {}
     for key, item in value.items():
         if isinstance(key, str):
             name = key if key.isascii() else unicodedata.normalize("NFC", key)
         else:
-            name = _encode(_normal(key, depth + 1))
-        out[name] = _normal(item, depth + 1)
+            name = _encode(_normal(key, path, layers))
+        out[name] = _normal(item, path, layers)
     return out
 
 
-def _normal_object(value: object, depth: int) -> object:
+def _normal_object(value: object, path: list[int], layers: int) -> object:
+    """An object by its attributes: a few layers of them, for an object may lead to all others."""
+    if isinstance(value, type) or callable(value) or layers >= _MAX_LAYERS:
+        return _opaque(value)
     fields: object = getattr(value, "__dict__", None) or getattr(value, "__slots__", None)
     if isinstance(fields, dict):
         named = cast("dict[object, object]", fields)
@@ -109,7 +125,7 @@ def _normal_object(value: object, depth: int) -> object:
         named = {name: getattr(value, name, None) for name in names}
     else:
         return _opaque(value)
-    plain = _normal_mapping(cast("Mapping[object, object]", named), depth + 1)
+    plain = _normal_mapping(cast("Mapping[object, object]", named), path, layers + 1)
     return {type(value).__qualname__: plain}
 
 
