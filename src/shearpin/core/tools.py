@@ -190,7 +190,7 @@ def command_word(args: Mapping[str, object] | str) -> str | None:
     command = _command(args)
     if command is None:
         return None
-    words = command[:200].split(None, 2)
+    words = command[:200].split()
     while len(words) > 1 and ("=" in words[0] or words[0] in ("sudo", "time", "env")):
         words = words[1:]
     return words[0][:40] if words else ""
