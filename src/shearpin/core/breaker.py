@@ -61,6 +61,7 @@ class BreakerSettings:
         relapse_rounds: for so many rounds after a recovery, the same loop skips the first rung.
         persist_rounds: rounds of further hard evidence after a nudge that end the run, whatever the
             single counts. *Source*: adds stops on failed public runs and none on successful ones.
+        refused_rounds: rounds in a row in which every call was refused, after which the run ends.
         lease_seconds: a trial round that is not settled by then is given back, in seconds.
         continues: how many times a run may be continued by a person after it was opened.
 
@@ -72,11 +73,12 @@ class BreakerSettings:
     trial_rounds: int = 2
     relapse_rounds: int = 10
     persist_rounds: int = 4
+    refused_rounds: int = 3
     lease_seconds: float = 600.0
     continues: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("pivot_calls", "trial_rounds", "persist_rounds"):
+        for name in ("pivot_calls", "trial_rounds", "persist_rounds", "refused_rounds"):
             if type(value := getattr(self, name)) is not int or value < 1:
                 raise ConfigError(f"BreakerSettings.{name} must be 1 or more, not {value!r}")
         for name in ("relapse_rounds", "continues"):

@@ -39,7 +39,9 @@ _TOOL_NAME = 24
 class _Agent:
     """Where one agent stands: its round, and what the open round has brought so far."""
 
-    __slots__ = ("asked", "calls", "epoch", "pending", "round", "symbols", "tools", "waits")
+    __slots__ = (
+        "asked", "calls", "epoch", "pending", "ran", "refused", "round", "symbols", "tools", "waits"
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.round = 0
@@ -47,6 +49,8 @@ class _Agent:
         self.epoch = 0
         self.asked = 0
         self.symbols = 0
+        self.ran = False
+        self.refused = 0
         self.calls: list[str] = []
         self.tools: list[str] = []
         self.waits = False
@@ -54,7 +58,7 @@ class _Agent:
     def open(self, requests: int) -> None:
         self.round += 1
         self.asked = self.pending = requests
-        self.waits = False
+        self.waits = self.ran = False
         if self.calls:
             self.symbols = 0
             self.calls.clear()
@@ -195,10 +199,13 @@ class Observer:
         pending = agent.pending = agent.pending - 1
         seen = self._tool_seen(fact, key, facts or NO_FACTS, agent)
         waits = seen.effect == "wait" or seen.facts.polling is True
+        if seen.outcome != "blocked":
+            agent.ran = True
         if agent.asked == 1:
             symbol = key + seen.result_key
+            refused = agent.refused = 0 if agent.ran else agent.refused + 1
             return seen, RoundSeen(
-                seen.at, seen.idle_at, self.step, fact.agent, symbol, (key,), (tool,), waits
+                seen.at, seen.idle_at, self.step, fact.agent, symbol, (key,), (tool,), waits, refused
             )
         # a sum, because the answers of a batch come in any order
         agent.symbols += int(digest_text(key + seen.result_key), 16)
@@ -241,7 +248,10 @@ class Observer:
         agent.pending = 0
         calls, tools = tuple(agent.calls), tuple(agent.tools)
         symbol = digest_text(str(agent.symbols))
-        return RoundSeen(at, at - self._thought, self.step, name, symbol, calls, tools, agent.waits)
+        agent.refused = 0 if agent.ran else agent.refused + 1
+        return RoundSeen(
+            at, at - self._thought, self.step, name, symbol, calls, tools, agent.waits, agent.refused
+        )
 
     def _agent(self, name: str) -> _Agent:
         agent = self._agents.get(name)
@@ -279,7 +289,8 @@ class Observer:
             [[mark, float(at)] for mark, at in self._thinking.items()],
             [[*pair, *begun] for pair, begun in self._begun.items()],
             [[key, result] for key, result in self._recent.items()],
-            [[name, a.round, a.epoch, a.asked, a.pending, a.symbols, list(a.calls), list(a.tools), a.waits]
+            [[name, a.round, a.epoch, a.asked, a.pending, a.symbols, list(a.calls), list(a.tools), a.waits,
+              a.ran, a.refused]
              for name, a in self._agents.items()],
         ]  # fmt: skip
 
@@ -298,8 +309,10 @@ class Observer:
             key, result = texts(row(item, 2))
             self._recent[key] = result
         for item in sequence(agents):
-            name, round_, epoch, asked, pending, symbols, calls, tools, waits = row(item, 9)
+            name, round_, epoch, asked, pending, symbols, calls, tools, *rest = row(item, 11)
+            waits, ran, refused = rest
             agent = self._agents[stored.text(name)] = _Agent()
             agent.round, agent.epoch, agent.asked = whole(round_), whole(epoch), whole(asked)
             agent.pending, agent.symbols, agent.waits = whole(pending), whole(symbols), flag(waits)
+            agent.ran, agent.refused = flag(ran), whole(refused)
             agent.calls, agent.tools = texts(calls), texts(tools)

@@ -99,7 +99,8 @@ class RoundSeen(NamedTuple):
     """A complete round: one model response with all its tool results, or its text where it had none.
 
     `symbol` is a digest of all that; `calls` are the keys of its calls (at most four are kept).
-    `waits` says that it waited or polled.
+    `waits` says that it waited or polled; `refused` counts the rounds up to this one in which the guard
+    let no call of the agent run.
     """
 
     at: float
@@ -110,6 +111,7 @@ class RoundSeen(NamedTuple):
     calls: tuple[str, ...]
     tools: tuple[str, ...]
     waits: bool
+    refused: int = 0
 
 
 class NodeSeen(NamedTuple):

@@ -172,9 +172,18 @@ class Session(Memory):
 
     def _round(self, whole: RoundSeen, verdict: Verdict) -> Verdict:
         verdict = self._observe(self._round_routes, whole, verdict)
+        if whole.refused >= self.settings.breaker.refused_rounds and self.stopped is None:
+            return self._nothing_runs(whole) or verdict
         if self._breaker.state != "closed" or self._round_evidence:
             verdict = _stronger(verdict, self._settle(whole))
         return verdict
+
+    def _nothing_runs(self, whole: RoundSeen) -> Verdict | None:
+        """Round after round every call is refused: the agent will not take the hint."""
+        names = (*whole.calls, *(f"tool:{tool}" for tool in whole.tools))
+        finding = self._ladder.refusal(names, whole.agent, self._observer.epoch(whole.agent))
+        finding = finding or self._last
+        return None if finding is None else self._halt(finding, whole.at)
 
     def _observe(
         self, routes: Iterable[tuple[str, Probe]], seen: Seen, verdict: Verdict
@@ -205,13 +214,12 @@ class Session(Memory):
             self._ladder.refuse(finding, self._observer.epoch(finding.agent))
             if isinstance(seen, ToolSeen) and seen.outcome != "blocked":
                 self._remember(seen)
-        if self._last is not None and self._last.key == finding.key:
+        if finding.hard:
             self._last = finding  # the run may end over this loop: with its latest count
         told = self._ladder.told(finding)
         rung = self._ladder.climb(finding, level)
         if rung is Severity.NONE:
             return PROCEED
-        self._last = finding
         if rung is Severity.STOP:
             return self._halt(finding, seen.at)
         self._signal("warned", seen.at)

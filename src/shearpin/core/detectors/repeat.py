@@ -15,6 +15,7 @@ from shearpin.findings import Finding, Severity
 
 __all__ = ["Repeats"]
 
+_WAITING = "waiting"
 _CAPACITY = 28
 
 
@@ -80,12 +81,13 @@ class Repeats:
 
 
 class _Pair:
-    """The last result of a call, and in which rounds it came."""
+    """The last result of a call, what kind of result it was, and in which rounds it came."""
 
-    __slots__ = ("epoch", "idle_at", "onset", "result_key", "rounds")
+    __slots__ = ("epoch", "idle_at", "kind", "onset", "result_key", "rounds")
 
     def __init__(self, result_key: str, seen: ToolSeen) -> None:
         self.result_key = result_key
+        self.kind: str = seen.outcome
         self.onset = seen.step
         self.epoch = seen.epoch
         self.idle_at = int(seen.idle_at)
@@ -137,11 +139,13 @@ class _RepeatProbe:
         config = self._config
         count = len(pair.rounds)
         block, stop, ceiling = config.block, config.stop, config.ceiling
-        if seen.outcome == "transient":
+        if seen.outcome != "blocked":
+            pair.kind = _WAITING if seen.outcome == "ok" and is_pending(seen.text) else seen.outcome
+        if pair.kind == "transient":
             block, stop, ceiling = None, config.transient_stop, min(ceiling, Severity.NUDGE)
-        elif seen.outcome in ("error", "bad_args"):
+        elif pair.kind in ("error", "bad_args"):
             stop = config.error_stop
-        waiting = seen.facts.polling or (seen.outcome == "ok" and is_pending(seen.text))
+        waiting = seen.facts.polling or pair.kind == _WAITING
         if waiting:
             ceiling = min(ceiling, Severity.NUDGE if seen.facts.polling else Severity.BLOCK)
         level = level_of(count, config.nudge, block, stop, ceiling)
@@ -159,7 +163,7 @@ class _RepeatProbe:
             step=seen.step,
             agent=seen.agent,
             subject=seen.tool,
-            cause=_cause(seen),
+            cause=_CAUSES.get(pair.kind, "answer_not_used"),
             hard=ceiling > Severity.NUDGE and not waiting,
             refuses=(seen.call_key,),
         )
@@ -175,28 +179,26 @@ class _RepeatProbe:
 
     def dump(self) -> object:
         return [
-            [agent, call, pair.result_key, pair.onset, pair.epoch, pair.idle_at, pair.rounds[0],
-             [later - pair.rounds[0] for later in pair.rounds[1:]]]
+            [agent, call, pair.result_key, pair.kind, pair.onset, pair.epoch, pair.idle_at,
+             pair.rounds[0], [later - pair.rounds[0] for later in pair.rounds[1:]]]
             for (agent, call), pair in self._pairs.items()
         ]  # fmt: skip
 
     def load(self, data: object) -> None:
         self._pairs.clear()
         for item in sequence(data):
-            agent, call, result, onset, epoch, idle_at, first, later = row(item, 8)
+            agent, call, result, kind, onset, epoch, idle_at, first, later = row(item, 9)
             pair = _Pair.__new__(_Pair)
-            pair.result_key, pair.onset = text(result), whole(onset)
+            pair.result_key, pair.kind, pair.onset = text(result), text(kind), whole(onset)
             pair.epoch, pair.idle_at = whole(epoch), whole(idle_at)
             start = whole(first)
             pair.rounds = [start, *(start + offset for offset in wholes(later))]
             self._pairs[(text(agent), text(call))] = pair
 
 
-def _cause(seen: ToolSeen) -> str:
-    if seen.outcome == "transient":
-        return "outage"
-    if seen.outcome in ("error", "bad_args"):
-        return "error_not_understood"
-    if seen.outcome == "empty":
-        return "empty_taken_for_failure"
-    return "answer_not_used"
+_CAUSES = {
+    "transient": "outage",
+    "error": "error_not_understood",
+    "bad_args": "error_not_understood",
+    "empty": "empty_taken_for_failure",
+}
