@@ -1,21 +1,21 @@
 """A guard's options from the data of a configuration file, each mistake named with its key.
 
-    mode = "enforce"                 # the fields of Guard by name
-    on_stop = "end"
-    ignored_arguments = ["thought"]
+mode = "enforce"                 # the fields of Guard by name
+on_stop = "end"
+ignored_arguments = ["thought"]
 
-    [detectors.repeat]               # a rule by its family; what is not named keeps its default
-    nudge = 4
-    ceiling = "block"                # none, nudge, block or stop
+[detectors.repeat]               # a rule by its family; what is not named keeps its default
+nudge = 4
+ceiling = "block"                # none, nudge, block or stop
 
-    [detectors.monologue]
-    enabled = false
+[detectors.monologue]
+enabled = false
 
-    [breaker]
-    trial_rounds = 2
+[breaker]
+trial_rounds = 2
 
-    [tools.read_status]              # what is known of a tool
-    polling = true
+[tools.read_status]              # what is known of a tool
+polling = true
 """
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ def _build(kind: type[Any], settings: Mapping[str, object], where: str) -> objec
     if ceiling is not None:
         labels = {severity.label: severity for severity in Severity}
         if ceiling not in labels:
-            raise ConfigError(f"{where}: ceiling must be one of {', '.join(labels)}, not {ceiling!r}")
+            raise ConfigError(
+                f"{where}: ceiling must be one of {', '.join(labels)}, not {ceiling!r}"
+            )
         values["ceiling"] = labels[cast("str", ceiling)]
     try:
         return kind(**values)
@@ -126,5 +128,7 @@ def _check_key(key: str, known: Iterable[str], where: str) -> None:
     names = list(known)
     if key not in names:
         close = get_close_matches(key, names, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; it may be one of {', '.join(names)}"
+        hint = (
+            f"; did you mean {close[0]!r}?" if close else f"; it may be one of {', '.join(names)}"
+        )
         raise ConfigError(f"{where}: unknown key {key!r}{hint}")

@@ -5,8 +5,8 @@
 
     agent = create_agent(model, tools, middleware=[GuardMiddleware()])
 
-`shearpin.guard(agent)` sees and does more, and needs no change where the agent is made; both at once
-are one guard.
+`shearpin.guard(agent)` sees and does more, and needs no change where the agent is made; both at
+once are one guard.
 """
 
 from __future__ import annotations

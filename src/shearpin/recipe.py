@@ -26,17 +26,17 @@ G = TypeVar("G")
 
 @dataclass(frozen=True)
 class Guard:
-    """What to watch for and what to do about it: an immutable recipe for any number of graphs and runs.
+    """What to watch for and what to do about it: an immutable recipe for any number of runs.
 
     Attributes:
         mode: `observe` records and never acts, `warn` nudges at most, `enforce` (default) acts.
-        detectors: the rules; all of them by default.
-        breaker: patience of the circuit breaker.
-        tools: what is known of tools, by name; see `ToolFacts`.
-        ignored_arguments: argument names that are commentary, not part of a call's identity.
-        language: of nudges and last words, `en` or `zh`.
-        on_stop: `end` (default) ends a stopped run the normal way: the call returns, state is saved,
-            the conversation has a last word. `raise` does the same and then raises a `TrippedError`.
+        detectors: the rules; all of them by default. breaker: patience of the circuit breaker.
+        tools: what is known of tools, by name; see `ToolFacts`. ignored_arguments: argument names
+        that are commentary, not part of a call's identity. language: of nudges and last words, `en`
+        or `zh`. on_stop: `end` (default) ends a stopped run the normal way: the call returns, state
+        is saved,
+            the conversation has a last word. `raise` does the same and then raises a
+            `TrippedError`.
         state: where a conversation's session lives between runs. `auto` (default): on the thread's
             newest checkpoint where the graph has a checkpointer and the run a thread id, else in
             memory. `memory`: always in memory. `checkpointer`: as `auto`, but a graph without a
@@ -98,7 +98,9 @@ class Guard:
 
         return wrap(graph, self)
 
-    def run(self, name: str | None = None, *, thread: str | None = None) -> AbstractContextManager[GuardRun]:
+    def run(
+        self, name: str | None = None, *, thread: str | None = None
+    ) -> AbstractContextManager[GuardRun]:
         """A run around plain chains and chat models: every call in the `with` block is guarded.
 
         A stop ends the block; `run.stopped` and `run.report()` say why. With `on_stop="raise"` the
@@ -114,9 +116,11 @@ class Guard:
             >>> run.stopped is None
             True
         """
-        from shearpin.adapters.scope import GuardRun, guarded_scope
+        from shearpin.adapters.scope import guarded_scope
 
-        scope: AbstractContextManager[GuardRun] = guarded_scope(self, name or self.name or "run", thread)
+        scope: AbstractContextManager[GuardRun] = guarded_scope(
+            self, name or self.name or "run", thread
+        )
         return scope
 
     @classmethod
@@ -161,7 +165,8 @@ def guard(graph: G, policy: Guard | None = None, **options: object) -> G:
         raise ConfigError(f"policy must be a Guard, not {type(policy).__name__}")
     if options:
         raise ConfigError(
-            f"guard() takes a policy or options, not both: put {', '.join(sorted(options))} into the policy"
+            "guard() takes a policy or options, not both; put into the policy: "
+            + ", ".join(sorted(options))
         )
     return policy.wrap(graph)
 
@@ -172,9 +177,13 @@ def recipe_of(options: Mapping[str, object]) -> Guard:
     for name in options:
         if name not in known:
             close = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; it may be one of {', '.join(known)}"
+            hint = (
+                f"; did you mean {close[0]!r}?"
+                if close
+                else f"; it may be one of {', '.join(known)}"
+            )
             raise ConfigError(f"guard() has no option {name!r}{hint}")
-    return Guard(**cast("dict[str, object]", dict(options)))  # pyright: ignore[reportArgumentType]
+    return Guard(**dict(options))  # pyright: ignore[reportArgumentType]
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -22,7 +22,9 @@ def mixed() -> StrictProvider:
     """Goes round in circles where the user says so, and answers at once where not."""
 
     def script(messages: Any, call: int) -> Any:
-        asked = next(m for m in reversed(messages) if isinstance(m, HumanMessage) and m.name == "user")
+        asked = next(
+            m for m in reversed(messages) if isinstance(m, HumanMessage) and m.name == "user"
+        )
         return asks_for(("look", {"place": "desk"})) if "loop" in str(asked.content) else "fine"
 
     return StrictProvider(script)

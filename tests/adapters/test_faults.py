@@ -15,12 +15,12 @@ from shearpin.core.session import Session
 from tests.adapters.builds import HELLO, THREAD, agent, polite, react, run, saver
 
 
-class Broken(RuntimeError):
+class BrokenError(RuntimeError):
     """What breaks in these tests."""
 
 
 def breaks(*args: Any, **kwargs: Any) -> Any:
-    raise Broken("broken on purpose")
+    raise BrokenError("broken on purpose")
 
 
 SEAMS: list[tuple[Any, str]] = [
@@ -53,7 +53,7 @@ def break_own_writes(patch: pytest.MonkeyPatch) -> None:
 
     def put_writes(self: Any, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
         if any(channel.startswith("__shearpin") for channel, _ in writes):
-            raise Broken("disk full")
+            raise BrokenError("disk full")
         plain(self, config, writes, task_id, task_path)
 
     patch.setattr(InMemorySaver, "put_writes", put_writes)
@@ -74,7 +74,7 @@ async def test_a_fault_leaves_the_run_as_it_was(
             patch.setattr(owner, name, breaks)
         result = await run(app, how)
     assert [m.content for m in result["messages"]] == expected
-    if name in ("_Voyage",) or name == ("save" if how == "ainvoke" else "asave"):
+    if name == "_Voyage" or name == ("save" if how == "ainvoke" else "asave"):
         return
     report = app.report(THREAD)
     if name == "drain":
@@ -116,7 +116,7 @@ def test_errors_of_the_graph_are_the_graphs() -> None:
 
 def test_a_judge_contains_what_the_core_raises() -> None:
     def question(session: Session) -> int:
-        raise Broken
+        raise BrokenError
 
     judge = Judge(Session(shearpin.Guard().settings), lambda: 0.0)
     assert judge.ask(question, 7) == 7

@@ -39,8 +39,7 @@ def loop(model: StrictProvider, rounds: int = 40) -> int:
     for _ in range(rounds):
         answer = model.invoke(messages)
         messages.append(answer)
-        for call in answer.tool_calls:
-            messages.append(look.invoke(call))
+        messages.extend(look.invoke(call) for call in answer.tool_calls)
     return len(messages)
 
 
@@ -49,7 +48,9 @@ def test_send_branches_are_one_run() -> None:
     builder: StateGraph[Any] = StateGraph(Fan)
     builder.add_node("worker", lambda state: {"done": [loop(model)]})
     builder.add_node("join", lambda state: {"done": [-1]})
-    builder.add_conditional_edges(START, lambda s: [Send("worker", {}) for _ in s["items"]], ["worker"])
+    builder.add_conditional_edges(
+        START, lambda s: [Send("worker", {}) for _ in s["items"]], ["worker"]
+    )
     builder.add_edge("worker", "join")
     app: Any = shearpin.guard(builder.compile(checkpointer=saver()))
     result = app.invoke({"items": [1, 2, 3, 4, 5], "done": []}, THREAD)
@@ -136,7 +137,10 @@ def test_fallbacks_and_retries_do_not_reach_another_model() -> None:
 
 def test_parent_commands_pass_through() -> None:
     child: StateGraph[Any] = StateGraph(MessagesState)
-    child.add_node("leave", lambda s: Command(graph=Command.PARENT, goto="after", update={"messages": [("ai", "x")]}))
+    child.add_node(
+        "leave",
+        lambda s: Command(graph=Command.PARENT, goto="after", update={"messages": [("ai", "x")]}),
+    )
     child.add_edge(START, "leave")
     parent: StateGraph[Any] = StateGraph(MessagesState)
     parent.add_node("child", child.compile())

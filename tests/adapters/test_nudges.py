@@ -91,7 +91,11 @@ def custom(schema: Any, model: StrictProvider, root: bool = False, whole: bool =
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("kind", ["pydantic", "dataclass", "root"])
 def test_every_kind_of_state(kind: str, whole: bool) -> None:
-    schema: Any = {"pydantic": Model, "dataclass": Data, "root": Annotated[list[AnyMessage], add_messages]}[kind]
+    schema: Any = {
+        "pydantic": Model,
+        "dataclass": Data,
+        "root": Annotated[list[AnyMessage], add_messages],
+    }[kind]
     model = obedient()
     app = shearpin.guard(custom(schema, model, kind == "root", whole))
     hello = [HumanMessage("hello")]
@@ -105,7 +109,11 @@ def test_every_kind_of_state(kind: str, whole: bool) -> None:
 def test_every_kind_of_state_is_ended_validly(kind: str) -> None:
     from tests.adapters.builds import assert_valid, runaway
 
-    schema: Any = {"pydantic": Model, "dataclass": Data, "root": Annotated[list[AnyMessage], add_messages]}[kind]
+    schema: Any = {
+        "pydantic": Model,
+        "dataclass": Data,
+        "root": Annotated[list[AnyMessage], add_messages],
+    }[kind]
     app = shearpin.guard(custom(schema, runaway(), kind == "root"))
     hello = [HumanMessage("hello")]
     result = app.invoke(hello if kind == "root" else {"messages": hello})
@@ -127,7 +135,9 @@ def test_a_state_whose_messages_have_no_reducer() -> None:
     builder.add_node("think", lambda s: {"messages": [*s["messages"], model.invoke(s["messages"])]})
     builder.add_node(
         "act",
-        lambda s: {"messages": [*s["messages"], *(look.invoke(c) for c in s["messages"][-1].tool_calls)]},
+        lambda s: {
+            "messages": [*s["messages"], *(look.invoke(c) for c in s["messages"][-1].tool_calls)]
+        },
     )
     builder.add_edge(START, "think")
     builder.add_edge("think", "act")

@@ -49,7 +49,9 @@ def asking(model: StrictProvider, checkpointer: Any) -> Any:
 
 @pytest.mark.parametrize("state", ["memory", "auto"])
 def test_a_re_executed_task_is_not_counted_again(state: Any) -> None:
-    model = StrictProvider([asks_for(("look", {"place": "a"})), asks_for(("look", {"place": "a"})), "end"])
+    model = StrictProvider(
+        [asks_for(("look", {"place": "a"})), asks_for(("look", {"place": "a"})), "end"]
+    )
     app = shearpin.guard(asking(model, saver()), state=state)
     paused = app.invoke(HELLO, THREAD)
     assert "__interrupt__" in paused
@@ -180,13 +182,15 @@ def test_a_client_that_answers_tool_calls_itself_continues_the_turn() -> None:
     assert app.report(THREAD).to_json()["steps"] == model.calls
 
 
-@pytest.mark.parametrize("damage", ["not json", '{"v": 1}', '{"v": 1, "sequence": 1, "turn": 1, "session": {}}'])
+@pytest.mark.parametrize(
+    "damage", ["not json", '{"v": 1}', '{"v": 1, "sequence": 1, "turn": 1, "session": {}}']
+)
 def test_a_damaged_snapshot_is_reported_and_forgotten(damage: str) -> None:
     checkpointer = saver()
     app = shearpin.guard(react(polite(), checkpointer))
     app.invoke(HELLO, THREAD)
     for writes in checkpointer.writes.values():
-        for key, (task, channel, value, path) in list(writes.items()):
+        for key, (task, channel, _, path) in list(writes.items()):
             if channel == CHANNEL:
                 writes[key] = (task, channel, checkpointer.serde.dumps_typed(damage), path)
     again = shearpin.guard(react(polite(), checkpointer))

@@ -156,6 +156,6 @@ def test_a_strict_provider_sees_valid_requests_only() -> None:
     assert isinstance(model, StrictProvider)
     app = shearpin.guard(react(model))
     app.invoke(HELLO)
-    assert any(
-        "3 times" in str(request[-1].content) for request in model.requests
-    ), "the nudge reached the model"
+    assert any("3 times" in str(request[-1].content) for request in model.requests), (
+        "the nudge reached the model"
+    )

@@ -74,8 +74,8 @@ class CallLayer(BaseCallbackHandler):
 
     raise_error = True
     run_inline = True
-    ignore_chain = True
-    ignore_retriever = True
+    ignore_chain = True  # pyright: ignore[reportIncompatibleMethodOverride,reportAssignmentType]
+    ignore_retriever = True  # pyright: ignore[reportIncompatibleMethodOverride,reportAssignmentType]
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -124,7 +124,11 @@ class CallLayer(BaseCallbackHandler):
             run.speakers.add((place.agent, place.node))
             verdict = run.before(
                 ModelCalled(
-                    run.now(), call, place.agent, place.node, model if isinstance(model, str) else None
+                    run.now(),
+                    call,
+                    place.agent,
+                    place.node,
+                    model if isinstance(model, str) else None,
                 )
             )
             if not isinstance(verdict, Halt):
@@ -133,7 +137,9 @@ class CallLayer(BaseCallbackHandler):
                 )
             return verdict, place
 
-        verdict, place = self._contained("on_chat_model_start", report, (PROCEED, Place("", "", "")))
+        verdict, place = self._contained(
+            "on_chat_model_start", report, (PROCEED, Place("", "", ""))
+        )
         if isinstance(verdict, Halt):
             self._refuse(verdict, place)
 
@@ -141,7 +147,9 @@ class CallLayer(BaseCallbackHandler):
         opened = self.run.open.pop(run_id, None)
         if opened is None:
             return
-        first = response.generations[0][0] if response.generations and response.generations[0] else None
+        first = (
+            response.generations[0][0] if response.generations and response.generations[0] else None
+        )
         message = first.message if isinstance(first, ChatGeneration) else None
         text = content_text(message.content) if message is not None else getattr(first, "text", "")
         self.run.after(
@@ -200,9 +208,7 @@ class CallLayer(BaseCallbackHandler):
                 halt = run.stopped
                 return (halt if halt is not None else PROCEED), place
             run.open[run_id] = OpenCall(call, place.agent, place.node, name, args)
-            verdict = run.before(
-                ToolCalled(run.now(), call, name, args, place.agent, place.node)
-            )
+            verdict = run.before(ToolCalled(run.now(), call, name, args, place.agent, place.node))
             if isinstance(verdict, Halt):
                 del run.open[run_id]
             elif verdict is not PROCEED:

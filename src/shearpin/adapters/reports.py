@@ -12,7 +12,7 @@ __all__ = ["report_of", "tripped"]
 
 
 def report_of(run: Run | None, settings: Settings) -> Report:
-    """The report of a run, also of one that is still going on; an empty one where there was none."""
+    """The report of a run, also of one still going on; an empty one where there was none."""
     if run is None:
         nothing = ThreadState.fresh(settings, lambda: 0.0).judge.session
         return build_report(nothing, (), run=RunInfo())

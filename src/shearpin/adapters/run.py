@@ -1,8 +1,8 @@
 """One run under guard, and the thread's state that it works on.
 
 Contract: a `Run` belongs to one invocation of one guarded thing; nothing in it is shared with other
-runs but the `ThreadState`, whose session is only ever touched under its lock. A fault in the core is
-contained here: it is journaled, the answer is `PROCEED`, and the run goes on.
+runs but the `ThreadState`, whose session is only ever touched under its lock. A fault in the core
+is contained here: it is journaled, the answer is `PROCEED`, and the run goes on.
 """
 
 from __future__ import annotations
@@ -288,8 +288,8 @@ class Run:
     def tool_call_id(self, task: str, name: str, args: object, given: object) -> str:
         """The id of a tool call: the same in all layers, and the same when its task is re-executed.
 
-        `given` is the model's id of the call, where there is one. It only tells calls of one execution
-        apart: a model that is asked again gives new ids for the same calls.
+        `given` is the model's id of the call, where there is one. It only tells calls of one
+        execution apart: a model that is asked again gives new ids for the same calls.
         """
         scope = task or self.id
         code = crc32(str(args).encode("utf-8", "replace"))

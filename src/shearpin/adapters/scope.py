@@ -1,13 +1,13 @@
 """A run around plain chains and chat models: the call layer alone, in a `with` block.
 
 Contract: every model and tool call in the block is seen, in whichever chain, thread pool or task it
-is made. A refused call leaves the block; the block then ends normally, or raises where the guard says
-so. A graph guarded by itself joins the run.
+is made. A refused call leaves the block; the block then ends normally, or raises where the guard
+says so. A graph guarded by itself joins the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from shearpin import clock
@@ -41,7 +41,7 @@ class GuardRun:
 
 
 @contextmanager
-def guarded_scope(guard: Guard, name: str, thread: str | None) -> Iterator[GuardRun]:
+def guarded_scope(guard: Guard, name: str, thread: str | None) -> Generator[GuardRun]:
     """Open a run, unless this code belongs to one already: then that one goes on."""
     outer = current_run()
     if outer is not None:

@@ -53,7 +53,6 @@ def stop_in(error: BaseException) -> Halt | None:
             return current.halt
         if isinstance(current, BaseExceptionGroup):
             waiting.extend(current.exceptions)  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
-        for link in (current.__cause__, current.__context__):
-            if link is not None:
-                waiting.append(link)
+        links = (current.__cause__, current.__context__)
+        waiting.extend(link for link in links if link is not None)
     return None

@@ -1,7 +1,8 @@
-"""One tool call that can be answered: asked about before it runs, reported after, refused with words.
+"""One tool call that can be answered: asked about before it runs, reported after.
 
-Contract: whatever happens, the call gets exactly one answer and is reported once, under one id, also
-when a retry layer runs the tool several times; interrupts and cancellation pass through untouched.
+Contract: whatever happens, the call gets exactly one answer and is reported once, under one id,
+also when a retry layer runs the tool several times; interrupts and cancellation pass through
+untouched.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from shearpin.adapters.signals import stop_in
 from shearpin.events import CallStatus, ToolCalled, ToolRequest, ToolReturned
 from shearpin.verdicts import Block, Halt, Verdict
 
-__all__ = ["around", "aaround", "not_run"]
+__all__ = ["aaround", "around", "not_run"]
 
 
 class _Asked(NamedTuple):
@@ -33,7 +34,11 @@ class _Asked(NamedTuple):
 
 
 def around(
-    run: Run, execute: Callable[[], Any], call: Mapping[str, Any], config: Mapping[str, Any], known: bool
+    run: Run,
+    execute: Callable[[], Any],
+    call: Mapping[str, Any],
+    config: Mapping[str, Any],
+    known: bool,
 ) -> Any:
     """Run one tool call under guard; `known` where the host has a tool of that name."""
     asked = _ask(run, call, config, known)
@@ -129,7 +134,14 @@ def _report(run: Run, asked: _Asked, result: object, status: CallStatus) -> Verd
     request, place = asked.request, asked.place
     return run.after(
         ToolReturned(
-            run.now(), asked.call, request.name, request.args, result, status, place.agent, place.node
+            run.now(),
+            asked.call,
+            request.name,
+            request.args,
+            result,
+            status,
+            place.agent,
+            place.node,
         )
     )
 
@@ -140,21 +152,25 @@ def _message_in(result: object, call: str) -> ToolMessage | None:
         return result
     if isinstance(result, Command):
         update = cast("object", result.update)  # pyright: ignore[reportUnknownMemberType]
-        values = list(cast("Mapping[str, object]", update).values()) if isinstance(update, Mapping) else [update]
+        values = (
+            list(cast("Mapping[str, object]", update).values())
+            if isinstance(update, Mapping)
+            else [update]
+        )
     else:
         values = [result]
     for value in values:
         for item in cast("list[object]", value) if isinstance(value, list) else []:
             found = item if isinstance(item, ToolMessage) else None
             if isinstance(item, Command):
-                found = _message_in(item, call)
+                found = _message_in(cast("object", item), call)
             if found is not None and found.tool_call_id == call:
                 return found
     return None
 
 
 def _words_of(result: object) -> object:
-    """What stands for an answer without a message: where a command leads to, or the value itself."""
+    """What stands for an answer without a message: a command's target, or the value itself."""
     if isinstance(result, Command):
         command = cast("Command[object]", result)
         return {"goto": str(command.goto), "graph": str(command.graph)}

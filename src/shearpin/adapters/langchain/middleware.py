@@ -1,13 +1,14 @@
-"""`GuardMiddleware`: the guard on `wrap_model_call` and `wrap_tool_call`; it adds no step to the graph.
+"""`GuardMiddleware`: the guard on `wrap_model_call` and `wrap_tool_call`; it adds no step.
 
-Contract: within a guarded graph it joins that graph's run, so that both together are one guard. Alone
-it opens a run of its own per user turn. A stop is the model's last answer, without tool calls, so the
-agent ends by its own rules and its after-hooks run; a blocked call is answered and not run.
+Contract: within a guarded graph it joins that graph's run, so that both together are one guard.
+Alone it opens a run of its own per user turn. A stop is the model's last answer, without tool
+calls, so the agent ends by its own rules and its after-hooks run; a blocked call is answered and
+not run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, cast
 
@@ -58,7 +59,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         self._tenancy = Tenancy(self.guard)
 
     def report(self, thread: str | None = None) -> Report:
-        """The report of the latest turn of a thread, or of the latest of all; empty in a guarded graph."""
+        """The report of the latest turn of a thread, or of all; empty in a guarded graph."""
         return report_of(self._tenancy.latest(thread), self.guard.settings)
 
     # -- models -----------------------------------------------------------------------------------
@@ -148,7 +149,10 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _call_of(self, request: ToolCallRequest) -> tuple[Run, Mapping[str, Any]] | None:
         try:
-            config = cast("Mapping[str, Any]", getattr(request.runtime, "config", None) or ambient_config())
+            config = cast(
+                "Mapping[str, Any]",
+                getattr(cast("Any", request).runtime, "config", None) or ambient_config(),
+            )
             run = current_run() or self._tenancy.of_tool_call(request.state, config)
             return None if run is None else (run, config)
         except Exception as error:
@@ -156,7 +160,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
             return None
 
     def _last_answer(self, run: Run, halt: Halt) -> AIMessage:
-        if run.closed or current_run() is None and self.guard.on_stop == "raise":
+        if run.closed or (current_run() is None and self.guard.on_stop == "raise"):
             raise tripped(halt)
         return last_word(run.id, halt)
 
@@ -178,7 +182,7 @@ def _told(run: Run, request: AnyRequest) -> AnyRequest:
 
 
 @contextmanager
-def _within(run: Run) -> Iterator[None]:
+def _within(run: Run) -> Generator[None]:
     """Carry a run's call layer in the context, unless it is there already."""
     handler = HANDLER.get()
     if handler is not None and handler.run is run:

@@ -1,8 +1,8 @@
 """Which run a middleware's call belongs to, where no guarded graph has opened one.
 
 A middleware that adds no step of its own is never told that a run begins or ends. A turn begins, as
-far as it can tell, when a model is asked right after a user's message that does not follow the answer
-to a tool call; the conversation is known by its thread id, or else by its first message.
+far as it can tell, when a model is asked right after a user's message that does not follow the
+answer to a tool call; the conversation is known by its thread id, or else by its first message.
 """
 
 from __future__ import annotations
@@ -61,7 +61,11 @@ class Tenancy:
 
     def of_tool_call(self, state: object, config: Mapping[str, Any]) -> Run | None:
         """The run that a tool call belongs to; None where no model call has opened one."""
-        held = cast("Mapping[str, Any]", state).get("messages") if isinstance(state, Mapping) else getattr(state, "messages", None)
+        held = (
+            cast("Mapping[str, Any]", state).get("messages")
+            if isinstance(state, Mapping)
+            else getattr(state, "messages", None)
+        )
         with self._lock:
             return self._runs.get(_key(held or (), config))
 
@@ -76,8 +80,10 @@ class Tenancy:
         else:
             last.end("completed")
             state = last.state
-        thread = (config.get("configurable") or {}).get("thread_id")
-        name = self._guard.name or str((config.get("metadata") or {}).get("lc_agent_name") or "agent")
+        values = cast("Mapping[str, Any]", config.get("configurable") or {})
+        metadata = cast("Mapping[str, Any]", config.get("metadata") or {})
+        thread = values.get("thread_id")
+        name = self._guard.name or str(metadata.get("lc_agent_name") or "agent")
         run = Run(name, None if thread is None else str(thread), state)
         run.begin(new_turn=True)
         self._runs[key] = self._latest = run

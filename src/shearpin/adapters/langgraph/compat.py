@@ -1,17 +1,19 @@
+# pyright: reportMissingTypeStubs=false
+# (LangGraph's sub-packages carry their types inline, without a marker of their own.)
 """Every touch of LangGraph's private parts. Nothing else in Shearpin knows them.
 
-Used: `PregelNode.copy`, `.node` (a cached property: what is executed), `.bound`, `.writers`;
-`Pregel.nodes` and `.channels`; a `ToolNode`'s `_run_one`, `_arun_one`; the names of three keys in a
-task's configuration. `self_test` proves on the graph at hand that they still work; where it fails,
-guarding falls back on public parts alone (callbacks see and refuse; a refusal pauses the run).
-Verified on LangGraph 1.0.10 to 1.2.
+Used: `PregelNode.copy`, `.node` (a cached property: what is executed), `.bound`, `.writers`, and
+the `bound` of a node that does nothing; `Pregel.nodes` and `.channels`; a `ToolNode`'s `_run_one`,
+`_arun_one`; the names of three keys in a task's configuration. `self_test` proves on the graph at
+hand that they still work; where it fails, guarding falls back on public parts alone (callbacks see
+and refuse; a refusal pauses the run). Verified on LangGraph 1.0.10 to 1.2.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from types import MethodType
 from typing import Any, Protocol, cast
 
@@ -21,18 +23,23 @@ from langgraph.channels.base import BaseChannel
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.channels.last_value import LastValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
-from langgraph.pregel._read import DEFAULT_BOUND, ChannelRead, PregelNode
 
 __all__ = [
     "AnyGraph",
     "AnyNode",
+    "AnyRunnable",
+    "Pregel",
+    "StateGraph",
+    "ToolNode",
     "ambient",
     "configurable",
     "executable_with",
     "install",
     "is_idle",
+    "is_nested",
     "message_channel",
     "read_channel",
     "reducers",
@@ -42,13 +49,51 @@ __all__ = [
     "with_nodes",
 ]
 
-AnyGraph = Pregel[Any, Any, Any, Any]
-AnyNode = PregelNode
+
 AnyRunnable = Runnable[Any, Any]
 
+try:
+    from langgraph.pregel._read import DEFAULT_BOUND
+
+    _idle: AnyRunnable | None = DEFAULT_BOUND
+except ImportError:  # `self_test` tells
+    _idle = None
+
 _CONFIGURABLE = "configurable"
+_READ = "__pregel_read"
 _CHECKPOINTER = "__pregel_checkpointer"
 _TASK = "__pregel_task_id"
+
+
+class AnyNode(Protocol):
+    """What is used of a `PregelNode`."""
+
+    bound: Any
+    writers: list[Any]
+    subgraphs: Sequence[Any]
+    cache_policy: Any
+
+    @property
+    def node(self) -> Any: ...
+    def copy(self, update: dict[str, Any]) -> AnyNode: ...
+
+
+class AnyGraph(Protocol):
+    """What is used of a compiled graph."""
+
+    nodes: dict[str, AnyNode]
+    channels: dict[str, Any]
+    checkpointer: Any
+    cache: Any
+    cache_policy: Any
+    config: Any
+
+    def get_name(self) -> str: ...
+    def copy(self, update: dict[str, Any] | None = None) -> AnyGraph: ...
+    def clear_cache(self, nodes: Sequence[str] | None = None) -> None: ...
+    async def aclear_cache(self, nodes: Sequence[str] | None = None) -> None: ...
+    def stream(self, input: Any, config: Any = None, **kwargs: Any) -> Iterator[Any]: ...
+    def astream(self, input: Any, config: Any = None, **kwargs: Any) -> AsyncIterator[Any]: ...
 
 
 class _RunOne(Protocol):
@@ -60,7 +105,7 @@ class _RunOne(Protocol):
 
 def is_idle(node: AnyNode) -> bool:
     """Whether a node only passes values on (`__start__`), so that there is nothing to guard."""
-    return node.bound is DEFAULT_BOUND
+    return node.bound is _idle
 
 
 def executable_with(node: AnyNode, bound: AnyRunnable | None) -> AnyRunnable | None:
@@ -71,21 +116,23 @@ def executable_with(node: AnyNode, bound: AnyRunnable | None) -> AnyRunnable | N
 def install(node: AnyNode, runnable: AnyRunnable) -> AnyNode:
     """A copy of a node that executes `runnable` and is the same in all other respects."""
     twin = node.copy({})
-    twin.__dict__["node"] = runnable
+    vars(twin)["node"] = runnable
     return twin
 
 
 def with_nodes(graph: AnyGraph, cls: type[AnyGraph], nodes: Mapping[str, AnyNode]) -> AnyGraph:
     """A shallow copy of a graph, of class `cls`, with other nodes; private attributes stay."""
     twin = cls.__new__(cls)
-    twin.__dict__.update(graph.__dict__)
+    vars(twin).update(vars(graph))
     twin.nodes = dict(nodes)
     return twin
 
 
 def self_test(graph: AnyGraph) -> str | None:
     """What does not work as it should on this graph; None if everything does."""
-    marker = DEFAULT_BOUND
+    marker = _idle
+    if marker is None:
+        return "langgraph.pregel._read.DEFAULT_BOUND is gone"
     try:
         for name, node in graph.nodes.items():
             twin = install(node, marker)
@@ -104,9 +151,11 @@ def self_test(graph: AnyGraph) -> str | None:
 def with_calls(
     node: ToolNode,
     around: Callable[[Callable[[], Any], Mapping[str, Any], RunnableConfig], Any],
-    aaround: Callable[[Callable[[], Awaitable[Any]], Mapping[str, Any], RunnableConfig], Awaitable[Any]],
+    aaround: Callable[
+        [Callable[[], Awaitable[Any]], Mapping[str, Any], RunnableConfig], Awaitable[Any]
+    ],
 ) -> ToolNode | None:
-    """A copy of a ToolNode in which each call goes through `around`; None if that cannot be done."""
+    """A copy of a ToolNode whose calls go through `around`; None if that cannot be done."""
     one = getattr(node, "_run_one", None)
     aone = getattr(node, "_arun_one", None)
     if not callable(one) or not callable(aone):
@@ -125,15 +174,17 @@ def with_calls(
     async def aguarded(call: Any, *rest: Any) -> Any:
         return await aaround(functools.partial(arun_one, call, *rest), call, _config_in(rest))
 
-    twin.__dict__["_run_one"] = guarded
-    twin.__dict__["_arun_one"] = aguarded
+    vars(twin).update(_run_one=guarded, _arun_one=aguarded)
     return twin
 
 
 def _config_in(arguments: tuple[Any, ...]) -> RunnableConfig:
     for argument in reversed(arguments):
-        config = argument if isinstance(argument, dict) else getattr(argument, "config", None)
-        if isinstance(config, dict) and _CONFIGURABLE in config:
+        if isinstance(argument, dict):
+            config = cast("dict[str, Any]", argument)
+        else:
+            config = cast("dict[str, Any]", getattr(argument, "config", None) or {})
+        if _CONFIGURABLE in config:
             return cast("RunnableConfig", config)
     return {}
 
@@ -153,9 +204,9 @@ def reducers(graph: AnyGraph) -> frozenset[str]:
 
 
 def message_channel(graph: AnyGraph) -> tuple[str, bool] | None:
-    """The channel that holds the conversation, and whether updates are merged into it by a reducer."""
-    merged = {
-        name: channel.operator
+    """The channel that holds the conversation, and whether a reducer merges updates into it."""
+    merged: dict[str, Any] = {
+        name: cast("Any", channel).operator
         for name, channel in graph.channels.items()
         if isinstance(channel, BinaryOperatorAggregate)
     }
@@ -170,7 +221,8 @@ def message_channel(graph: AnyGraph) -> tuple[str, bool] | None:
 
 def read_channel(config: RunnableConfig, channel: str) -> object:
     """The value of a channel as a running task sees it, with the task's own writes."""
-    return ChannelRead.do_read(config, select=channel, fresh=True)
+    values = cast("Mapping[str, Any]", config.get(_CONFIGURABLE) or {})
+    return values[_READ](channel, True)
 
 
 # -- configuration ------------------------------------------------------------------------------
@@ -197,9 +249,7 @@ def is_nested(values: Mapping[str, Any]) -> bool:
 
 def saver_of(graph: AnyGraph, values: Mapping[str, Any]) -> BaseCheckpointSaver[Any] | None:
     """The checkpointer that a run will use; None where it uses none."""
-    lent = values.get(_CHECKPOINTER)
-    own = graph.checkpointer
-    for saver in (lent, own):
+    for saver in (values.get(_CHECKPOINTER), graph.checkpointer):
         if isinstance(saver, BaseCheckpointSaver):
             return cast("BaseCheckpointSaver[Any]", saver)
     return None

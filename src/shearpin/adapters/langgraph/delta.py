@@ -1,9 +1,10 @@
 """A digest of what a node wrote, in constant work.
 
 Contract: two equal digests mean that the node had the same effect twice. Whatever cannot be said
-cheaply (large values, foreign objects, several chunks) gets a digest of its own that equals nothing:
-no evidence is better than false evidence. Message ids are left out, so that the same words are the
-same; a value that a reducer merges into the state counts together with the state it was merged into.
+cheaply (large values, foreign objects, several chunks) gets a digest of its own that equals
+nothing: no evidence is better than false evidence. Message ids are left out, so that the same words
+are the same; a value that a reducer merges into the state counts together with what it was merged
+into.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from hashlib import sha256
-from typing import cast
+from typing import Any, cast
 from zlib import crc32
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -28,7 +29,7 @@ _TAIL = 8
 _UNIQUE = itertools.count()
 
 
-class _Unsayable(Exception):
+class _UnsayableError(Exception):
     """The value is too large or too foreign for a digest."""
 
 
@@ -44,7 +45,7 @@ class _Writer:
     def add(self, value: object) -> None:
         self.left -= 1
         if self.left < 0:
-            raise _Unsayable
+            raise _UnsayableError
         if value is None or isinstance(value, (bool, int, float)):
             self.parts.append(repr(value))
         elif isinstance(value, str):
@@ -60,7 +61,7 @@ class _Writer:
         elif is_dataclass(value) and not isinstance(value, type):
             self.mapping({field.name: getattr(value, field.name) for field in fields(value)})
         else:
-            raise _Unsayable
+            raise _UnsayableError
 
     def text(self, value: str) -> None:
         size = len(value)
@@ -70,11 +71,11 @@ class _Writer:
             code = crc32(value.encode("utf-8", "surrogatepass"))
             self.parts.append(f"{size}:{code}:{value[:256]}:{value[-256:]}")
         else:
-            raise _Unsayable
+            raise _UnsayableError
 
     def mapping(self, value: Mapping[object, object]) -> None:
         if len(value) > self.left:
-            raise _Unsayable
+            raise _UnsayableError
         self.parts.append("{")
         for key in sorted(value, key=str) if len(value) > 1 else value:
             self.parts.append(str(key))
@@ -84,10 +85,14 @@ class _Writer:
     def sequence(self, value: list[object] | tuple[object, ...]) -> None:
         size = len(value)
         self.parts.append(f"[{size}")
-        if size > _TAIL and isinstance(value[0], BaseMessage) and isinstance(value[-1], BaseMessage):
+        if (
+            size > _TAIL
+            and isinstance(value[0], BaseMessage)
+            and isinstance(value[-1], BaseMessage)
+        ):
             value = value[-_TAIL:]
         elif size > self.left:
-            raise _Unsayable
+            raise _UnsayableError
         for item in value:
             self.add(item)
         self.parts.append("]")
@@ -107,7 +112,7 @@ def delta_of(output: object, before: object, merged: frozenset[str]) -> str | No
     Args:
         output: what the node returned.
         before: the node's input, which shows the state that was merged into.
-        merged: names of the channels with a reducer; messages are told from other values by looking.
+        merged: names of the channels with a reducer; messages are told by looking.
     """
     if output is None:
         return None
@@ -115,7 +120,7 @@ def delta_of(output: object, before: object, merged: frozenset[str]) -> str | No
     try:
         for update in cast("list[object]", output) if _is_many(output) else [output]:
             _add_update(writer, update, before, merged)
-    except (_Unsayable, RecursionError):
+    except (_UnsayableError, RecursionError):
         return f"unique:{next(_UNIQUE)}"
     text = "\0".join(writer.parts)
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -130,14 +135,15 @@ def _is_many(output: object) -> bool:
 
 def _add_update(writer: _Writer, update: object, before: object, merged: frozenset[str]) -> None:
     if isinstance(update, Command):
-        command = cast("Command[object]", update)
-        goto = command.goto
-        for target in goto if isinstance(goto, (list, tuple)) else [goto]:
-            node = getattr(target, "node", target)
+        command = cast("Any", update)
+        goto: object = command.goto
+        targets = cast("list[object]", goto) if isinstance(goto, (list, tuple)) else [goto]
+        for target in targets:
+            node: object = getattr(target, "node", target)
             writer.add(node)
             if node is not target:
                 writer.add(getattr(target, "arg", None))
-        update = cast("object", command.update)  # pyright: ignore[reportUnknownMemberType]
+        update = command.update
     writer.add(update)
     if isinstance(update, Mapping):
         for key in cast("Mapping[object, object]", update):
@@ -149,9 +155,13 @@ def _add_base(writer: _Writer, value: object, before: object, key: str) -> None:
     """What an update of a merged channel was merged into: its size or, for a scalar, its value."""
     if _speaks(value):
         return
-    held = cast("Mapping[object, object]", before).get(key, writer) if isinstance(before, Mapping) else getattr(before, key, writer)
+    held = (
+        cast("Mapping[object, object]", before).get(key, writer)
+        if isinstance(before, Mapping)
+        else getattr(before, key, writer)
+    )
     if held is writer:
-        raise _Unsayable
+        raise _UnsayableError
     if isinstance(held, (list, tuple, dict, set, frozenset, str)):
         writer.add(len(cast("list[object]", held)))
     else:
@@ -159,5 +169,5 @@ def _add_base(writer: _Writer, value: object, before: object, key: str) -> None:
 
 
 def _speaks(value: object) -> bool:
-    first = cast("list[object]", value)[0] if isinstance(value, list) and value else value
-    return isinstance(first, BaseMessage)
+    first = cast("list[object]", value)[0] if isinstance(value, list) and value else None
+    return isinstance(value if first is None else first, BaseMessage)

@@ -1,8 +1,8 @@
 """The node layer: a runnable around what LangGraph executes for a node.
 
 Contract: input, output, errors, streams and cancellation of the node pass through unchanged, unless
-the run has been stopped: then the node's turn is used to end its graph. It writes through the node's
-own first writer only, never into channels of its own. A fault of this layer is contained.
+the run has been stopped: then the node's turn is used to end its graph. It writes through the
+node's own first writer only, never into channels of its own. A fault of this layer is contained.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class GuardedNode(Runnable[Any, Any]):
             if isinstance(error, GraphInterrupt):
                 run.interrupted = True
             elif isinstance(error, ParentCommand):
-                delta = delta_of(error.args[0], visit.input, self.plan.merged)
+                delta = delta_of(cast("Any", error).args[0], visit.input, self.plan.merged)
                 run.after(NodeLeft(run.now(), self.plan.name, visit.task, visit.agent, delta))
             elif isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
                 left = NodeLeft(run.now(), self.plan.name, visit.task, visit.agent, None, "error")
@@ -207,14 +207,14 @@ class GuardedNode(Runnable[Any, Any]):
                 plan.endings.end(run, halt, plan.node, config)
                 return
             for writer in plan.node.writers:
-                cast("AnyRunnable", writer).invoke(None, config)
+                writer.invoke(None, config)
         except Exception as error:
             run.fault("nodes.end", error)
 
     # -- the conversation -------------------------------------------------------------------------
 
     def _speak(self, run: Run, visit: _Visit) -> _Visit:
-        """Hand the node a copy of its input with the waiting nudges in it, if that is allowed now."""
+        """Hand the node a copy of its input with the waiting nudges in it, where allowed."""
         plan = self.plan
         channel = plan.endings.channel
         if channel is None or not may_speak(visit.input, channel):
@@ -228,18 +228,19 @@ class GuardedNode(Runnable[Any, Any]):
 
     def _watch_history(self, run: Run, agent: str, input: Any, config: RunnableConfig) -> None:
         channel = self.plan.endings.channel
-        messages = member(input, channel) if channel is not None else None
+        messages: object = member(input, channel) if channel is not None else None
         if is_messages(messages):
             metadata = cast("Mapping[str, Any]", config.get("metadata") or {})
             graph = str(metadata.get("langgraph_checkpoint_ns", "")).rpartition("|")[0]
-            if run.shrank(graph, len(messages)):
+            if run.shrank(graph, len(cast("list[Any]", messages))):
                 run.after(HistoryCompacted(run.now(), agent))
 
     def _watch_removals(self, run: Run, agent: str, output: Any) -> None:
         channel = self.plan.endings.channel
         update = output.update if isinstance(output, Command) else output
         messages = member(update, channel) if channel is not None else None
-        if isinstance(messages, list) and messages and removes((messages[0], messages[-1])):
+        items = cast("list[Any]", messages) if isinstance(messages, list) else []
+        if items and removes((items[0], items[-1])):
             run.after(HistoryCompacted(run.now(), agent))
 
 

@@ -1,7 +1,7 @@
 """Speaking to a node: messages that are lent to it in a copy of its input, and never saved.
 
 Contract: a message is lent only where every tool call of the conversation has its answer. The state
-itself is left alone, and what the node returns is freed of what it was lent before anything is written.
+itself is left alone; what the node returns is freed of what it was lent before it is written.
 """
 
 from __future__ import annotations
@@ -84,9 +84,10 @@ class Unlending(Runnable[Any, Any]):
 
 
 def member(state: Any, key: str) -> Any:
+    """A key of a state, whatever kind of state it is; None where it has none."""
     if isinstance(state, Mapping):
         return cast("Mapping[str, Any]", state).get(key)
-    return getattr(state, key, None) if isinstance(key, str) and not isinstance(state, list) else None
+    return getattr(state, key, None) if not isinstance(state, list) else None
 
 
 def with_member(state: Any, key: str, value: Any) -> Any:

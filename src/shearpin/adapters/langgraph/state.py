@@ -1,9 +1,9 @@
 """Where sessions live between runs: in memory, or on the thread's newest checkpoint.
 
-Contract: state travels with the thread without being seen. A snapshot is a pending write under a task
-id of our own on the head checkpoint, made after the run, never in a user's task or channel; it holds
-digests and counts, a sequence number, and no text. The newest number wins, so that spend does not go
-back when the graph does. A fault of the checkpointer is logged and noted, never raised.
+Contract: state travels with the thread without being seen. A snapshot is a pending write under a
+task id of our own on the head checkpoint, made after the run, never in a user's task or channel; it
+holds digests and counts, a sequence number, and no text. The newest number wins, so that spend does
+not go back when the graph does. A fault of the checkpointer is logged and noted, never raised.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Snapshot(NamedTuple):
     session: dict[str, object]
 
     def restore(self, settings: Settings, now: clock.Clock) -> ThreadState:
-        """The thread state that was saved; a fresh one, with the fault noted, if it is unreadable."""
+        """The thread state that was saved; if it is unreadable, a fresh one that says so."""
         try:
             session = Session.load(settings, self.session)
         except Exception as error:

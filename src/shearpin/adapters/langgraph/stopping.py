@@ -18,7 +18,6 @@ from langgraph.types import Command
 from shearpin.adapters.langgraph.compat import (
     AnyGraph,
     AnyNode,
-    AnyRunnable,
     message_channel,
     read_channel,
 )
@@ -52,7 +51,7 @@ class Endings:
         update = self._last_messages(run, halt, config)
         if not node.writers or (update is None and self.exit is None):
             return
-        writer = cast("AnyRunnable", node.writers[0])
+        writer = node.writers[0]
         if self.channel == "__root__":
             if update is not None:
                 writer.invoke(update, config)

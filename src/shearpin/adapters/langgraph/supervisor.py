@@ -1,8 +1,8 @@
-"""The supervisor layer: a guarded graph is a graph of its own kind that opens a run around each stream.
+"""The supervisor layer: a guarded graph is its kind of graph, and opens a run around each stream.
 
-Contract: `invoke`, `batch`, `astream_events` and the rest go through `stream` and `astream`, so these
-are all that is overridden. The run's context variable is set around every single step of the stream
-and reset after it: nothing leaks into the caller. A graph that runs within a run joins it.
+Contract: `invoke`, `batch`, `astream_events` and the rest go through `stream` and `astream`, so
+these are all that is overridden. The run's context variable is set around every single step of the
+stream and reset after it: nothing leaks into the caller. A graph that runs within a run joins it.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class _Voyage:
 
     def swallows(self, error: BaseException) -> bool:
         """Whether an error is our own stop, from a place that no node of ours surrounds."""
-        return isinstance(error, BaseException) and stop_in(error) is not None
+        return stop_in(error) is not None
 
 
 def _guarded_class(base: type[AnyGraph], wiring: Wiring) -> type[AnyGraph]:
@@ -156,7 +156,7 @@ def _guarded_class(base: type[AnyGraph], wiring: Wiring) -> type[AnyGraph]:
         return twin
 
     def report(self: AnyGraph, config: RunnableConfig | None = None) -> Report:
-        """The report of the latest run of the thread that `config` names, or of the latest of all."""
+        """The report of the latest run of the thread in `config`, or of the latest of all."""
         thread = configurable(config).get("thread_id")
         return report_of(wiring.runs.get(None if thread is None else str(thread)), wiring.settings)
 
@@ -170,7 +170,7 @@ def _guarded_class(base: type[AnyGraph], wiring: Wiring) -> type[AnyGraph]:
         "__qualname__": base.__qualname__,
         "__doc__": base.__doc__,
     }
-    return cast("type[AnyGraph]", type(base)(base.__name__, (base,), body))
+    return cast("Any", type)(base.__name__, (base,), body)
 
 
 def _stream(
@@ -182,7 +182,8 @@ def _stream(
         yield from chunks
         return
     if voyage.run is None:
-        assert voyage.saver is not None and voyage.thread is not None
+        assert voyage.saver is not None
+        assert voyage.thread is not None
         voyage.begin(voyage.remembered(states.load(voyage.saver, voyage.thread)))
     run, handler = voyage.run, voyage.handler
     assert run is not None
@@ -227,7 +228,8 @@ async def _astream(
             yield chunk
         return
     if voyage.run is None:
-        assert voyage.saver is not None and voyage.thread is not None
+        assert voyage.saver is not None
+        assert voyage.thread is not None
         voyage.begin(voyage.remembered(await states.aload(voyage.saver, voyage.thread)))
     run, handler = voyage.run, voyage.handler
     assert run is not None
@@ -264,13 +266,14 @@ async def _astream(
 
 def _pauses(chunk: Any) -> bool:
     """Whether a chunk tells of a pause, also one that no node raised (`interrupt_before`)."""
-    payload = chunk[-1] if type(chunk) is tuple and chunk else chunk
-    if type(payload) is not dict:
+    last: Any = cast("Any", chunk[-1]) if type(chunk) is tuple and chunk else chunk
+    if type(last) is not dict:
         return False
+    payload = cast("dict[str, Any]", last)
     if _INTERRUPT in payload:
         return True
-    data = cast("dict[str, Any]", payload).get("data")
-    return type(data) is dict and _INTERRUPT in data
+    data = payload.get("data")
+    return type(data) is dict and _INTERRUPT in cast("dict[str, Any]", data)
 
 
 def _open(wiring: Wiring, graph: AnyGraph, input: Any, config: Any) -> _Voyage | None:

@@ -6,17 +6,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.prebuilt import ToolNode
 
 from shearpin.adapters import toolcalls
 from shearpin.adapters.calls import current_run
-from shearpin.adapters.langgraph.compat import with_calls
+from shearpin.adapters.langgraph.compat import ToolNode, with_calls
 
 __all__ = ["guarded_tool_node"]
 
 
 def guarded_tool_node(node: ToolNode) -> ToolNode | None:
-    """A copy of a ToolNode that asks before each call; None if this ToolNode cannot be copied so."""
+    """A copy of a ToolNode that asks before each call; None if it cannot be copied so."""
     tools = node.tools_by_name
 
     def around(execute: Callable[[], Any], call: Mapping[str, Any], config: RunnableConfig) -> Any:

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from langchain_core.tools import BaseTool
-from langgraph.prebuilt import ToolNode
-from langgraph.pregel import Pregel
 
 from shearpin import clock
 from shearpin.adapters.langgraph.compat import (
     AnyGraph,
     AnyNode,
     AnyRunnable,
+    Pregel,
+    ToolNode,
     executable_with,
     install,
     is_idle,
@@ -120,8 +120,8 @@ def _guarded_bound(bound: AnyRunnable) -> AnyRunnable | None:
     if isinstance(bound, ToolNode):
         return guarded_tool_node(bound)
     if isinstance(bound, Pregel) and not is_guarded(bound):  # pyright: ignore[reportUnknownArgumentType]
-        child = cast("AnyGraph", bound)
-        return with_nodes(child, type(child), guarded_nodes(child))
+        child = cast("AnyGraph", cast("object", bound))
+        return cast("AnyRunnable", with_nodes(child, type(child), guarded_nodes(child)))
     return None
 
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from langgraph.graph import StateGraph
-from langgraph.pregel import Pregel
-
-from shearpin.adapters.langgraph.compat import AnyGraph, saver_of
+from shearpin.adapters.langgraph.compat import AnyGraph, Pregel, StateGraph, saver_of
 from shearpin.adapters.langgraph.supervisor import guarded_graph
 from shearpin.errors import ConfigError
 from shearpin.recipe import Guard
@@ -27,7 +23,7 @@ def wrap(graph: G, recipe: Guard) -> G:
         ConfigError: it is neither, or has no checkpointer where the recipe asks for one.
     """
     if isinstance(graph, Pregel):
-        compiled = cast("AnyGraph", graph)
+        compiled = cast("AnyGraph", cast("object", graph))
         if recipe.state == "checkpointer" and saver_of(compiled, {}) is None:
             raise ConfigError(
                 "state='checkpointer' needs a graph that is compiled with a checkpointer; "
@@ -35,39 +31,36 @@ def wrap(graph: G, recipe: Guard) -> G:
             )
         return cast("G", guarded_graph(compiled, recipe))
     if isinstance(graph, StateGraph):
-        return cast("G", _guarded_builder(cast("StateGraph[Any, Any, Any, Any]", graph), recipe))
+        return cast("G", _guarded_builder(graph, recipe))
     raise ConfigError(_advice(graph))
 
 
-def _guarded_builder(
-    builder: StateGraph[Any, Any, Any, Any], recipe: Guard
-) -> StateGraph[Any, Any, Any, Any]:
+def _guarded_builder(builder: Any, recipe: Guard) -> Any:
     """A builder of the same type that compiles guarded graphs; it shares nodes and edges."""
-    base = type(builder)
-    if hasattr(base, _RECIPE):
-        base = base.__mro__[1]
+    kind = cast("Any", type(builder))
+    base: Any = kind.__mro__[1] if hasattr(kind, _RECIPE) else kind
 
-    def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return recipe.wrap(cast("Callable[..., Any]", base.compile)(self, *args, **kwargs))
+    def compiled(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return recipe.wrap(base.compile(self, *args, **kwargs))
 
     body: dict[str, Any] = {
         _RECIPE: recipe,
-        "compile": functools.update_wrapper(compile, base.compile),
+        "compile": functools.update_wrapper(compiled, base.compile),
         "__module__": base.__module__,
         "__qualname__": base.__qualname__,
         "__doc__": base.__doc__,
     }
-    cls = type(base.__name__, (base,), body)
+    cls: Any = cast("Any", type)(base.__name__, (base,), body)
     twin = cls.__new__(cls)
-    twin.__dict__.update(builder.__dict__)
-    return cast("StateGraph[Any, Any, Any, Any]", twin)
+    cast("dict[str, Any]", vars(twin)).update(vars(cast("object", builder)))
+    return twin
 
 
 def _advice(thing: object) -> str:
     kind = type(thing).__name__
     if callable(getattr(thing, "invoke", None)):
         return (
-            f"guard() takes a LangGraph graph or agent, not a {kind}; for a plain chain or chat model "
-            "use `with Guard().run() as run:` around the call"
+            f"guard() takes a LangGraph graph or agent, not a {kind}; for a plain chain or chat "
+            "model use `with Guard().run() as run:` around the call"
         )
     return f"guard() takes a LangGraph graph, agent or StateGraph, not {kind}: {thing!r}"[:300]
