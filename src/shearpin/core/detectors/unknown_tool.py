@@ -94,7 +94,7 @@ class _UnknownToolProbe:
 
     def observe(self, seen: Seen) -> Finding | None:
         assert isinstance(seen, ToolSeen)
-        outcome = seen.outcome
+        outcome = self._insisted(seen) if seen.outcome == "blocked" else seen.outcome
         if outcome == "unknown_tool":
             together = self._count(seen, _ANY)
             return self._judge_name(seen, max(together, self._count(seen, _named("?", seen.tool))))
@@ -106,6 +106,12 @@ class _UnknownToolProbe:
             self._tallies.pop((seen.agent, _named("!", seen.tool)), None)
             self._tallies.pop((seen.agent, _named("?", seen.tool)), None)
         return None
+
+    def _insisted(self, seen: ToolSeen) -> str:
+        """A request that the guard refused for what it is counts on: the agent insists on it."""
+        if (seen.agent, _named("?", seen.tool)) in self._tallies:
+            return "unknown_tool"
+        return "bad_args" if (seen.agent, _named("!", seen.tool)) in self._tallies else "blocked"
 
     def _count(self, seen: ToolSeen, name: str) -> int:
         key = (seen.agent, name)
