@@ -12,16 +12,21 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import cast
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 __all__ = ["DIGEST_LENGTH", "canonical_json", "digest", "digest_text"]
 
 DIGEST_LENGTH = 10
 """Hex characters kept of a SHA-256: 40 bits, for windows of some dozens of entries."""
 
-_encode = json.JSONEncoder(
+_ENCODER = json.JSONEncoder(
     sort_keys=True, ensure_ascii=False, separators=(",", ":"), check_circular=False
-).encode
+)
+_encode = _ENCODER.encode
+_quote = json.encoder.encode_basestring
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _MAX_DEPTH = 32
 _MAX_LAYERS = 3
@@ -45,14 +50,16 @@ def digest(value: object) -> str:
 def canonical_json(value: object) -> str:
     """Canonical JSON of any value; see the module's contract."""
     try:
-        return _encode(value if _is_plain(value) else _normal(value, []))
+        if _is_plain(value):
+            return _plain_json(value)
+        return _encode(_normal(value, []))
     except (
         Exception
     ):  # a foreign mapping or object may do anything, and very long integers have no text
         return _encode(_opaque(value))
 
 
-def _is_plain(value: object) -> bool:
+def _is_plain(value: object) -> TypeIs[dict[str, str | int | None]]:
     """True for the common case that needs no normalising: a flat mapping of plain ASCII values."""
     if type(value) is not dict:
         return False
@@ -65,6 +72,21 @@ def _is_plain(value: object) -> bool:
         elif type(item) is not int and type(item) is not bool and item is not None:
             return False
     return True
+
+
+def _plain_json(value: dict[str, str | int | None]) -> str:
+    """What the encoder gives for a plain value, at half of its price: this is made for every call."""
+    parts: list[str] = []
+    for key in sorted(value):
+        item = value[key]
+        if type(item) is str:
+            word = _quote(item)
+        elif item is None:
+            word = "null"
+        else:
+            word = ("true" if item else "false") if type(item) is bool else str(item)
+        parts.append(f"{_quote(key)}:{word}")
+    return "{" + ",".join(parts) + "}"
 
 
 def _normal(value: object, path: list[int], layers: int = 0) -> object:
