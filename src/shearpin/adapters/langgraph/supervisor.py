@@ -264,16 +264,17 @@ async def _astream(
         raise error
 
 
-def _pauses(chunk: Any) -> bool:
+def _pauses(chunk: object) -> bool:
     """Whether a chunk tells of a pause, also one that no node raised (`interrupt_before`)."""
-    last: Any = cast("Any", chunk[-1]) if type(chunk) is tuple and chunk else chunk
+    parts = cast("tuple[object, ...]", chunk) if type(chunk) is tuple else (chunk,)
+    last = parts[-1] if parts else None
     if type(last) is not dict:
         return False
-    payload = cast("dict[str, Any]", last)
+    payload = cast("dict[str, object]", last)
     if _INTERRUPT in payload:
         return True
     data = payload.get("data")
-    return type(data) is dict and _INTERRUPT in cast("dict[str, Any]", data)
+    return type(data) is dict and _INTERRUPT in cast("dict[str, object]", data)
 
 
 def _open(wiring: Wiring, graph: AnyGraph, input: Any, config: Any) -> _Voyage | None:
