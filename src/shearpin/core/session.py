@@ -165,8 +165,11 @@ class Session(Memory):
     def _after_node(self, fact: NodeLeft) -> Verdict:
         if len(fact.agent) > LONGEST_NAME:
             fact = fact._replace(agent=short_name(fact.agent))
+        mark = "n:" + fact.task
+        if self._observer.is_done(mark):
+            return PROCEED
         seen = self._observer.take_node(fact)
-        if seen is None or not self._observer.mark("n:" + fact.task):
+        if seen is None or not self._observer.mark(mark):
             return PROCEED
         return self._observe(self._routes[NodeSeen], seen, PROCEED)
 
