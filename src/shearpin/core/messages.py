@@ -53,6 +53,7 @@ _WHAT: dict[Language, dict[str, str]] = {
         "undone": "You have undone your own changes {count} times with the same call to `{tool}`.",
         "paging": "You are walking backwards in small steps with `{tool}` ({count} steps so far).",
         "velocity": "Each of your last {count} steps took in far more text, far faster, than your steps before.",
+        "state_oscillation": "The last {count} steps only wrote values that were there before (latest: `{tool}`).",
         "other": "The last {count} steps brought nothing new ({tool}).",
     },
     "zh": {
@@ -74,6 +75,7 @@ _WHAT: dict[Language, dict[str, str]] = {
         "undone": "你已经用同样的 `{tool}` 调用撤销自己的修改 {count} 次。",
         "paging": "你正在用 `{tool}` 小步往回翻（已 {count} 步）。",
         "velocity": "你最近 {count} 步每步读入的内容远多于之前，而且快得多。",
+        "state_oscillation": "最近 {count} 步写入的都是之前出现过的值（最近：`{tool}`）。",
         "other": "最近 {count} 步没有任何新进展（{tool}）。",
     },
 }
@@ -99,6 +101,7 @@ _ADVICE: dict[Language, dict[str, str]] = {
         "guessing": "Stop guessing: find out what is expected, or say what is missing.",
         "resent": "It has been received. Say only what has changed, do the next thing, or finish.",
         "pseudo_progress": "Going back and forth leads nowhere. Say what each attempt has shown, then choose one way and check it.",
+        "walks_back": "Search for a word that must stand there, or read a much larger part at once.",
     },
     "zh": {
         "answer_not_used": "答案不会改变。请使用已有结果，或换一种做法。",
@@ -117,6 +120,7 @@ _ADVICE: dict[Language, dict[str, str]] = {
         "guessing": "请停止猜测：弄清需要什么，或说明缺少什么。",
         "resent": "内容已收到。请只说明变化之处，继续下一步，或结束。",
         "pseudo_progress": "来回反复没有进展。请说明每次尝试得到的结论，然后选定一种做法并验证。",
+        "walks_back": "请搜索那里必然出现的词，或者一次读取大得多的部分。",
     },
 }
 _FIRM: dict[Language, str] = {
@@ -141,6 +145,7 @@ _HALT_WHAT: dict[Language, dict[str, str]] = {
         "blank": "{count} messages in a row were empty.",
         "echo": "the same message was sent {count} times, word for word.",
         "error_streak": "`{tool}` failed {count} times in the same way.",
+        "ping_pong": "agents handed the task to each other and nobody did it.",
         "other": "the last {count} steps brought nothing new.",
     },
     "zh": {
@@ -152,6 +157,7 @@ _HALT_WHAT: dict[Language, dict[str, str]] = {
         "blank": "连续 {count} 条消息是空的。",
         "echo": "同一条消息被一字不差地发送了 {count} 次。",
         "error_streak": "`{tool}` 以同样的方式失败了 {count} 次。",
+        "ping_pong": "各方互相转交任务，没有人真正处理。",
         "other": "最近 {count} 步没有任何新进展。",
     },
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shearpin.core.detectors.base import Detector, Probe
 from shearpin.core.detectors.cycle import Cycles
+from shearpin.core.detectors.dead_end import DeadEnds
 from shearpin.core.detectors.duplicate import Duplicates
 from shearpin.core.detectors.echo import Echoes
 from shearpin.core.detectors.error_streak import ErrorStreaks
@@ -11,6 +12,9 @@ from shearpin.core.detectors.guesses import Guesses
 from shearpin.core.detectors.insistence import Insistences
 from shearpin.core.detectors.litany import Litanies
 from shearpin.core.detectors.monologue import Monologues
+from shearpin.core.detectors.oscillation import StateOscillations
+from shearpin.core.detectors.paging import Pagings
+from shearpin.core.detectors.ping_pong import PingPongs
 from shearpin.core.detectors.repeat import Repeats
 from shearpin.core.detectors.revisits import Revisits
 from shearpin.core.detectors.stagnation import Stagnations
@@ -20,6 +24,7 @@ from shearpin.core.detectors.velocity import TokenVelocity
 __all__ = [
     "DEFAULT_DETECTORS",
     "Cycles",
+    "DeadEnds",
     "Detector",
     "Duplicates",
     "Echoes",
@@ -28,10 +33,13 @@ __all__ = [
     "Insistences",
     "Litanies",
     "Monologues",
+    "Pagings",
+    "PingPongs",
     "Probe",
     "Repeats",
     "Revisits",
     "Stagnations",
+    "StateOscillations",
     "TokenVelocity",
     "UnknownTools",
 ]
@@ -49,6 +57,10 @@ DEFAULT_DETECTORS: tuple[Detector, ...] = (
     Insistences(),
     Revisits(),
     Guesses(),
+    PingPongs(),
+    StateOscillations(),
+    DeadEnds(),
+    Pagings(),
     TokenVelocity(),
 )
 """What `guard(graph)` watches for without further argument."""

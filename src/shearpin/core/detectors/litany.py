@@ -108,6 +108,8 @@ class _LitanyProbe:
             return None
         if refrain.count < self._config.nudge or seen.effect in ("wait", "think"):
             return None
+        if seen.effect != "write" and seen.fresh and seen.outcome == "ok":
+            return None  # it reads on, in the same words, and finds something
         return Finding(
             family="stagnation",
             rule="litany",
