@@ -8,7 +8,7 @@ from zlib import crc32
 from shearpin.core import stored
 from shearpin.core.canonical import digest_text
 from shearpin.core.masking import mask
-from shearpin.core.normal import call_key, result_key
+from shearpin.core.normal import LONGEST_NAME, call_key, result_key
 from shearpin.core.outcomes import outcome_of, result_text
 from shearpin.core.seen import (
     NO_FACTS,
@@ -33,7 +33,6 @@ _DONE = 32
 _BEGUN = 24
 _THINKING = 16
 _ROUND_CALLS = 3
-_TOOL_NAME = 24
 
 
 class _Agent:
@@ -211,7 +210,7 @@ class Observer:
         agent.symbols += int(digest_text(key + seen.result_key), 16)
         if len(agent.calls) < _ROUND_CALLS:
             agent.calls.append(key)
-            agent.tools.append(tool[:_TOOL_NAME])
+            agent.tools.append(tool[:LONGEST_NAME])
         agent.waits = agent.waits or waits
         return seen, None if pending > 0 else self._close(fact.agent, agent, fact.at)
 

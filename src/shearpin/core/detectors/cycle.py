@@ -8,6 +8,7 @@ from typing import ClassVar, TypeAlias
 
 from shearpin.core.canonical import digest_text
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
+from shearpin.core.normal import LONGEST_NAME
 from shearpin.core.seen import NodeSeen, RoundSeen, Seen
 from shearpin.core.stored import flag, row, sequence, text, texts, whole, wholes
 from shearpin.errors import ConfigError
@@ -119,10 +120,10 @@ class _CycleProbe:
                 self._streams.pop(_NODES, None)
                 return None
             symbol = digest_text(f"{seen.node}\0{seen.delta}")
-            entry = (symbol, (), seen.node, False, int(seen.at))
+            entry = (symbol, (), seen.node[:LONGEST_NAME], False, int(seen.at))
             return self._take(_NODES, entry, seen.step, seen.agent, seen.at)
         assert isinstance(seen, RoundSeen)
-        subject = seen.tools[0] if seen.tools else ""
+        subject = seen.tools[0][:LONGEST_NAME] if seen.tools else ""
         entry = (seen.symbol, seen.calls, subject, seen.waits, int(seen.idle_at))
         found = self._take(seen.agent, entry, seen.step, seen.agent, seen.idle_at)
         if seen.agent != "main" or len(self._streams) > 1:
@@ -206,8 +207,9 @@ class _CycleProbe:
             kept = wholes(matched)[: self._config.longest + 1]
             stream.matched[: len(kept)] = kept
             stream.entries = [_entry(entry) for entry in sequence(entries)][-self._config.longest :]
+            stream.symbols = [entry[0] for entry in stream.entries]
 
 
-def _entry(data: object) -> tuple[str, tuple[str, ...], str, bool, int]:
+def _entry(data: object) -> _Entry:
     symbol, calls, subject, waits, at = row(data, 5)
     return text(symbol), tuple(texts(calls)), text(subject), flag(waits), whole(at)
