@@ -8,6 +8,7 @@ from __future__ import annotations
 import click
 
 from shearpin.cli.demo import demo
+from shearpin.cli.prices import prices
 from shearpin.cli.replay import replay
 from shearpin.cli.version import version
 
@@ -33,5 +34,6 @@ def main() -> None:
 
 
 main.add_command(demo)
+main.add_command(prices)
 main.add_command(replay)
 main.add_command(version)

@@ -137,17 +137,17 @@ def candidates(model: str, provider: str | None = None) -> tuple[Candidate, ...]
 
 
 def spellings(model: str, provider: str | None = None) -> tuple[str, ...]:
-    """How a user may have written this very model: as it is, with and without its provider."""
+    """How a user may have written this very model: with its provider first, then without."""
     name = model.strip().lower()
     given = provider_id(provider)
     routed, plain = (given, name) if _UNMAPPED.search(name) else _route(name, given)
-    found = [name]
+    found: list[str] = []
     if provider is not None:
         found.append(f"{provider.strip().lower()}/{name}")
     for place in (given, routed):
         if place is not None:
             found += [f"{place}/{name}", f"{place}/{plain}"]
-    return tuple(dict.fromkeys([*found, plain]))
+    return tuple(dict.fromkeys([*found, name, plain]))
 
 
 def _all(name: str, given: str | None) -> Iterator[Candidate]:

@@ -36,9 +36,8 @@ class Factor:
 class Overrides:
     """A price book in front of another one.
 
-    A name is looked for as the host gives it, then with and without its provider, then without a
-    date or `-latest`; after that patterns are tried, the longest first. Upper and lower case are
-    the same.
+    A name is looked for with its provider, then without, then without a date or `-latest`; after
+    that patterns are tried, the longest first. Upper and lower case are the same.
 
     Attributes:
         prices: by model name or pattern (`*`, `?`); `provider/model` counts for that provider only.
