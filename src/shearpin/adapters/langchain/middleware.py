@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
-from langchain.tools.tool_node import ToolCallRequest
+from langchain.agents.middleware.types import AgentMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.types import Command
 
@@ -30,11 +29,18 @@ from shearpin.verdicts import Halt
 
 __all__ = ["GuardMiddleware"]
 
-AnyRequest = ModelRequest[Any]
-AnyResponse = ModelResponse[Any] | AIMessage
+if TYPE_CHECKING:  # older versions of LangChain have fewer type parameters, or none
+    from langchain.agents.middleware.types import ModelRequest, ModelResponse
+    from langchain.tools.tool_node import ToolCallRequest
+
+    AnyRequest = ModelRequest[Any]
+    AnyResponse = ModelResponse[Any] | AIMessage
+    _Middleware = AgentMiddleware[Any, Any, Any]
+else:
+    _Middleware = AgentMiddleware
 
 
-class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
+class GuardMiddleware(_Middleware):
     """A guard for an agent made by `create_agent`.
 
     Args:
