@@ -10,7 +10,7 @@ Texts (arguments, results, messages) are in the fact only; a session keeps diges
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "RunOutcome",
     "RunStarted",
     "SignalReceived",
+    "ThoughtEmbedded",
     "ToolCalled",
     "ToolRequest",
     "ToolReturned",
@@ -166,6 +167,14 @@ class HistoryCompacted(NamedTuple):
     agent: str = "main"
 
 
+class ThoughtEmbedded(NamedTuple):
+    """The embedding of something an agent said earlier; it may come late, and need not come at all."""
+
+    at: float
+    agent: str
+    vector: Sequence[float]
+
+
 class SignalReceived(NamedTuple):
     """Something outside the run spoke: `continue` from a person, or a name of the user's own."""
 
@@ -184,5 +193,6 @@ Fact: TypeAlias = (
     | ToolCalled
     | ToolReturned
     | HistoryCompacted
+    | ThoughtEmbedded
     | SignalReceived
 )

@@ -23,6 +23,7 @@ from shearpin.core.seen import (
     Seen,
     StartSeen,
     ToolSeen,
+    VectorSeen,
 )
 from shearpin.core.settings import Settings
 from shearpin.core.stored import (
@@ -132,6 +133,7 @@ class Memory:
             MessageSeen,
             RoundSeen,
             NodeSeen,
+            VectorSeen,
         )
         return {
             kind: [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from shearpin.core.outcomes import Outcome
@@ -17,6 +17,7 @@ __all__ = [
     "Seen",
     "StartSeen",
     "ToolSeen",
+    "VectorSeen",
 ]
 
 NO_FACTS = ToolFacts()
@@ -125,4 +126,15 @@ class NodeSeen(NamedTuple):
     paid: bool
 
 
-Seen: TypeAlias = StartSeen | ModelSeen | ToolSeen | MessageSeen | RoundSeen | NodeSeen
+class VectorSeen(NamedTuple):
+    """The embedding of an earlier thought of an agent has arrived."""
+
+    at: float
+    step: int
+    agent: str
+    vector: Sequence[float]
+
+
+Seen: TypeAlias = (
+    StartSeen | ModelSeen | ToolSeen | MessageSeen | RoundSeen | NodeSeen | VectorSeen
+)

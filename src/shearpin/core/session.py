@@ -15,7 +15,7 @@ from shearpin.core.journal import TransitionRecord, VerdictRecord
 from shearpin.core.memory import DUMP_VERSION, Memory, Spend
 from shearpin.core.messages import block_text, halt_text, nudge_text
 from shearpin.core.normal import LONGEST_NAME, short_name
-from shearpin.core.seen import NodeSeen, RoundSeen, Seen, StartSeen, ToolSeen
+from shearpin.core.seen import NodeSeen, RoundSeen, Seen, StartSeen, ToolSeen, VectorSeen
 from shearpin.core.settings import Settings
 from shearpin.core.tools import command_word
 from shearpin.events import (
@@ -25,6 +25,7 @@ from shearpin.events import (
     ModelReturned,
     NodeLeft,
     SignalReceived,
+    ThoughtEmbedded,
     ToolCalled,
     ToolReturned,
     TurnStarted,
@@ -81,6 +82,10 @@ class Session(Memory):
         elif type(fact) is NodeLeft:
             if self._nodes_watched and self.stopped is None:
                 return self._after_node(fact)
+        elif isinstance(fact, ThoughtEmbedded):
+            if self.stopped is None:
+                seen = VectorSeen(fact.at, self.step, short_name(fact.agent), fact.vector)
+                return self._observe(self._routes[VectorSeen], seen, PROCEED)
         elif isinstance(fact, TurnStarted):
             self._new_turn(fact.at)
         elif isinstance(fact, HistoryCompacted):
