@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from genai_prices import Usage, calc_price
-from genai_prices.data_snapshot import DataSnapshot
+from genai_prices.data_snapshot import DataSnapshot, get_snapshot
 from genai_prices.types import (
     ClauseContains,
     ClauseEquals,
@@ -28,7 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shearpin.pricing import Catalogue, ModelPrice, TokenUsage, cost
-from shearpin.pricing.names import candidates, spellings
+from shearpin.pricing.names import candidates, provider_id, spellings
 
 DAY = date(2026, 11, 1)
 
@@ -157,6 +157,43 @@ def test_names_are_few_and_nothing_raises(name: str, provider: str | None) -> No
     assert spellings(name, provider)
 
 
+def spelt(match: object) -> list[str]:
+    own = getattr(match, "equals", None)
+    inner = [name for clause in getattr(match, "or_", ()) for name in spelt(clause)]
+    return [own, *inner] if isinstance(own, str) else inner
+
+
+def test_every_name_that_the_catalogue_spells_out_has_its_own_price(catalogue: Catalogue) -> None:
+    moment = datetime(DAY.year, DAY.month, DAY.day)
+    providers = get_snapshot().providers
+    checked = 0
+    for provider in providers:
+        for model in provider.models:
+            listed_rate = vars(model.get_prices(moment)).get("input_mtok")
+            if listed_rate is None:
+                continue
+            for name in spelt(model.match):
+                # The catalogue takes the first entry that matches.
+                first = provider.find_model(name.lower(), all_providers=providers)
+                price = catalogue.price(name, provider.id)
+                assert first is not None and price is not None, (provider.id, name)
+                if "dearest" not in "".join(price.notes):
+                    rate = first.get_prices(moment).input_mtok
+                    assert price.rates.input == getattr(rate, "base", rate), (provider.id, name)
+                checked += 1
+    assert checked > 2000
+
+
+def test_every_provider_of_the_catalogue_is_known_by_its_id() -> None:
+    unknown = [p.id for p in get_snapshot().providers if provider_id(p.id) != p.id]
+    assert unknown == []
+
+
+def test_a_provider_that_is_not_known_is_no_reseller_of_open_models(catalogue: Catalogue) -> None:
+    assert catalogue.price("meta-llama/llama-3.1-70b-instruct") is not None
+    assert catalogue.price("meta-llama/llama-3.1-70b-instruct", "huggingface") is None
+
+
 def test_assumptions_are_told(catalogue: Catalogue) -> None:
     dated = catalogue.price("gpt-4o-2031-01-01", "openai")
     assert dated is not None and dated.notes == ("found as 'gpt-4o': without its date",)
@@ -206,7 +243,7 @@ def test_sums_agree_with_the_catalogues_own(
         Usage(input_tokens=prompt, cache_read_tokens=5, output_tokens=321),
         name,
         provider_id=provider,
-        genai_request_timestamp=__import__("datetime").datetime(DAY.year, DAY.month, DAY.day),
+        genai_request_timestamp=datetime(DAY.year, DAY.month, DAY.day),
     )
     assert cost(usage, price).usd == theirs.total_price
 

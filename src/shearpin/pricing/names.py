@@ -50,9 +50,19 @@ _PROVIDERS: dict[str, str] = {
         "baseten": "baseten",
         "github-copilot": "github_copilot copilot",
         "voyageai": "voyageai voyage",
+        "huggingface_fireworks-ai": "huggingface_fireworks_ai",
+        "openai-decisions": "openai_decisions",
         LOCAL: "ollama llamacpp llama_cpp gpt4all mlx lmstudio lm_studio",
     }.items()
     for alias in aliases.split()
+} | {
+    name: name
+    for name in (
+        "arcee avian cursor doubleword elevenlabs huggingface_cerebras huggingface_groq"
+        " huggingface_hyperbolic huggingface_nebius huggingface_novita huggingface_nscale"
+        " huggingface_ovhcloud huggingface_publicai huggingface_sambanova huggingface_together"
+        " meta modal quicksilverpro typesafe"
+    ).split()
 }
 
 _TRANSPARENT = {"litellm", "litellm_proxy", "custom_openai"}
@@ -126,6 +136,9 @@ def candidates(model: str, provider: str | None = None) -> tuple[Candidate, ...]
     given = provider_id(provider)
     stranger = provider if given is None else None
     for candidate in _all(name, given):
+        if stranger and candidate.provider == "openrouter":
+            # Open models cost something else at every reseller, and this one is not known.
+            continue
         if stranger:
             said = f"{stranger!r} is no provider of the catalogue; taken by its name"
             note = f"{candidate.note}, {said}" if candidate.note else said
