@@ -1,0 +1,7 @@
+"""Where holds and spend live: one protocol, one suite of tests for every backend.
+
+* `base` - the `Ledger` protocol and its contract
+* `memory` - in this process
+* `purse` - an account and a ledger at work together
+* `conformance` - the tests that every ledger has to pass
+"""

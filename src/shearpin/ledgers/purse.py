@@ -1,0 +1,286 @@
+"""An account and a ledger at work together: what adapters ask before and tell after each call.
+
+Contract: thread-safe. The account is touched under a lock, the ledger is asked outside of it. Every
+call that was granted is closed exactly once, by `close_*` or `drop_*`; what is still open when a
+run ends is settled by `finish` at what was set aside, because it may have been used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import NamedTuple
+
+from shearpin import clock
+from shearpin.core.account import LANDING, Account, Ask, Cost, model_amounts
+from shearpin.core.books import Exhausted, Notice
+from shearpin.core.budget import Span
+from shearpin.core.estimate import Estimate, Learner
+from shearpin.core.holds import Amounts, Hold, Refusal
+from shearpin.ledgers.base import Ledger
+
+__all__ = ["Bill", "Granted", "ModelRequest", "Purse"]
+
+
+class ModelRequest(NamedTuple):
+    """A model call that is about to be made.
+
+    Attributes:
+        id: of this very provider call, unique in the run.
+        speaker: whose prompts resemble this one; what was learnt of them is used.
+        guess: tokens of the prompt as measured from its text.
+        output_tokens: that the answer can have at most.
+        bounded: whether that is a real bound.
+        cost: of tokens, at worst; None where money is not counted.
+        agent: whose call it is.
+        last: whether it could be the run's final answer.
+    """
+
+    id: str
+    speaker: str
+    guess: float
+    output_tokens: int
+    bounded: bool = True
+    cost: Cost | None = None
+    agent: str = "main"
+    last: bool = True
+
+
+class Bill(NamedTuple):
+    """What a model call has used.
+
+    Attributes:
+        input_tokens, output_tokens: as reported, or estimated.
+        usd: in millionths of a dollar; 0 where money is not counted.
+        estimated: whether the tokens are a guess, from which nothing is learnt.
+        steps: 1 for an answer, 0 for a failure.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    usd: int = 0
+    estimated: bool = False
+    steps: int = 1
+
+
+class Granted(NamedTuple):
+    """A call may be made.
+
+    Attributes:
+        landing: whether it is the last one that its budget allows; names the limit.
+        estimate: of a model call's tokens.
+    """
+
+    landing: Exhausted | None = None
+    estimate: Estimate | None = None
+
+
+class _Open(NamedTuple):
+    hold: Hold | None
+    request: ModelRequest | None
+    estimate: Estimate | None
+
+
+class Purse:
+    """See the module's contract.
+
+    Example:
+        >>> from shearpin.core.books import Book
+        >>> from shearpin.core.budget import Budget
+        >>> from shearpin.ledgers.memory import MemoryLedger
+        >>> purse = Purse(Account([Book(Budget(model_calls=1), "run:1")]), MemoryLedger())
+        >>> purse.open_model(ModelRequest("a", "main", 100.0, 50)).landing
+        >>> notices = purse.close_model("a", Bill(90, 20))
+        >>> purse.open_model(ModelRequest("b", "main", 100.0, 50)).reason
+        'budget:model_calls'
+    """
+
+    def __init__(
+        self,
+        account: Account,
+        ledger: Ledger,
+        learner: Learner | None = None,
+        now: clock.Clock = clock.monotonic,
+    ) -> None:
+        self.account = account
+        self.ledger = ledger
+        self.learner = learner if learner is not None else Learner()
+        self._now = now
+        self._lock = Lock()
+        self._open: dict[str, _Open] = {}
+
+    # -- model calls --------------------------------------------------------------------------
+
+    def open_model(self, request: ModelRequest) -> Granted | Exhausted:
+        """Set the worst case aside; `Exhausted` where there is no room, and nothing is held."""
+        ask, estimate = self._plan_model(request)
+        if isinstance(ask, Exhausted):
+            return ask
+        found = self.ledger.hold(request.id, ask.scopes, ask.amounts)
+        if isinstance(found, Hold):
+            return self._grant(request, estimate, found, None)
+        refused = self._refused(found)
+        if ask.landing is None or refused.crowded or refused.dimension not in ask.scopes[0].limits:
+            return refused
+        found = self.ledger.hold(request.id, ask.landing, {**ask.amounts, LANDING: 1})
+        if isinstance(found, Hold):
+            return self._grant(request, estimate, found, refused)
+        return self._refused(found) if found.dimension != LANDING else refused
+
+    async def aopen_model(self, request: ModelRequest) -> Granted | Exhausted:
+        """`open_model`, for ledgers that need I/O."""
+        ask, estimate = self._plan_model(request)
+        if isinstance(ask, Exhausted):
+            return ask
+        found = await self.ledger.ahold(request.id, ask.scopes, ask.amounts)
+        if isinstance(found, Hold):
+            return self._grant(request, estimate, found, None)
+        refused = self._refused(found)
+        if ask.landing is None or refused.crowded or refused.dimension not in ask.scopes[0].limits:
+            return refused
+        found = await self.ledger.ahold(request.id, ask.landing, {**ask.amounts, LANDING: 1})
+        if isinstance(found, Hold):
+            return self._grant(request, estimate, found, refused)
+        return self._refused(found) if found.dimension != LANDING else refused
+
+    def force_model(self, request: ModelRequest) -> None:
+        """The call is made although there is no room: only observed. It will be charged."""
+        with self._lock:
+            self._open[request.id] = _Open(None, request, self._estimate(request))
+
+    def close_model(self, id: str, bill: Bill) -> list[Notice]:
+        """The call was made and has used this; unknown and closed calls are not counted again."""
+        opened = self._take(id)
+        if opened is None:
+            return []
+        amounts = model_amounts(bill.input_tokens, bill.output_tokens, bill.usd, steps=bill.steps)
+        return self._settle(opened, amounts, bill)
+
+    def drop(self, id: str) -> None:
+        """The call was not made, or cost nothing and counts for nothing (a cache hit)."""
+        opened = self._take(id)
+        if opened is not None and opened.hold is not None:
+            self.ledger.release(opened.hold)
+
+    def estimate_of(self, id: str) -> Estimate | None:
+        """What a model call under way is expected to take."""
+        opened = self._open.get(id)
+        return None if opened is None else opened.estimate
+
+    # -- tool calls ---------------------------------------------------------------------------
+
+    def open_tool(
+        self, id: str, tool: str, call: str = "", agent: str = "main", step: int = 0
+    ) -> Granted | Exhausted:
+        """Set one call aside; `Exhausted` where the tool must not be run."""
+        with self._lock:
+            ask = self.account.tool(tool, call, at=self._now())
+            if ask is None:
+                self.account.tool_granted(agent)
+                return Granted()
+        found = ask if isinstance(ask, Exhausted) else self.ledger.hold(id, ask.scopes, ask.amounts)
+        with self._lock:
+            if isinstance(found, Hold):
+                self.account.tool_granted(agent)
+                self._open[id] = _Open(found, None, None)
+                return Granted()
+            self.account.tool_refused(agent, step)
+            return self.account.refused(found) if isinstance(found, Refusal) else found
+
+    def force_tool(self, id: str) -> None:
+        """The tool is run although there is no room: only observed. It will be charged."""
+        with self._lock:
+            self._open[id] = _Open(None, None, None)
+
+    def close_tool(self, id: str, tool: str) -> list[Notice]:
+        """The tool was run, whatever came of it."""
+        opened = self._take(id)
+        if opened is None:
+            return []
+        amounts = (
+            opened.hold.amounts if opened.hold is not None else {"tool_calls": 1, "tool:" + tool: 1}
+        )
+        return self._settle(opened, amounts, None)
+
+    def batch(self, requests: Sequence[tuple[str, str]]) -> None:
+        """A model asks for several tools, as (call, tool): decide which fit, in this order."""
+        with self._lock:
+            self.account.batch(requests)
+
+    # -- the run ------------------------------------------------------------------------------
+
+    def extend(self, amounts: Amounts, per: Span = "run") -> bool:
+        """Raise limits; False where there is no scope of that kind."""
+        with self._lock:
+            return self.account.extend(amounts, per)
+
+    def refresh(self) -> None:
+        """Ask the ledger where the scopes stand, for reports and forecasts."""
+        tallies = [self.ledger.usage(key) for key in self.account.keys]
+        with self._lock:
+            for book, tally in zip(self.account.books, tallies, strict=True):
+                book.take(tally)
+
+    def finish(self) -> None:
+        """The run is over: what is still open may have been used, and is settled as set aside."""
+        with self._lock:
+            opened, self._open = list(self._open.values()), {}
+        for entry in opened:
+            if entry.hold is not None:
+                amounts = {
+                    name: amount for name, amount in entry.hold.amounts.items() if name != LANDING
+                }
+                self.ledger.settle(entry.hold, amounts)
+
+    # -- shared -------------------------------------------------------------------------------
+
+    def _estimate(self, request: ModelRequest) -> Estimate:
+        return Estimate(
+            self.learner.prompt(request.speaker, request.guess),
+            request.output_tokens,
+            self.learner.answer(request.speaker, request.output_tokens),
+            request.bounded,
+        )
+
+    def _plan_model(self, request: ModelRequest) -> tuple[Ask | Exhausted, Estimate]:
+        with self._lock:
+            estimate = self._estimate(request)
+            ask = self.account.model(
+                estimate,
+                request.cost,
+                at=self._now(),
+                last=request.last,
+                growth=self.learner.growth(request.speaker),
+                agent=request.agent,
+            )
+            return ask, estimate
+
+    def _refused(self, refusal: Refusal) -> Exhausted:
+        with self._lock:
+            return self.account.refused(refusal)
+
+    def _grant(
+        self, request: ModelRequest, estimate: Estimate, hold: Hold, landing: Exhausted | None
+    ) -> Granted:
+        with self._lock:
+            self._open[request.id] = _Open(hold, request, estimate)
+        return Granted(landing, estimate)
+
+    def _take(self, id: str) -> _Open | None:
+        with self._lock:
+            return self._open.pop(id, None)
+
+    def _settle(self, opened: _Open, amounts: Amounts, bill: Bill | None) -> list[Notice]:
+        if opened.hold is not None:
+            tallies = self.ledger.settle(opened.hold, amounts)
+        else:
+            tallies = self.ledger.charge(self.account.keys, amounts)
+        with self._lock:
+            request = opened.request
+            if bill is not None and request is not None and not bill.estimated:
+                self.learner.learn(
+                    request.speaker, request.guess, bill.input_tokens, bill.output_tokens
+                )
+            return self.account.settled(
+                tallies, at=self._now(), step=bill is not None and bill.steps > 0
+            )
