@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple, Self
 
 from shearpin.core.breaker import Breaker
@@ -119,11 +119,13 @@ class Memory:
         text = f"{type(error).__name__}: {error}"
         self._journal.append(FaultRecord(self.step, at, where, text[:200]))
 
-    def _contained(self, probe: Probe, act: Callable[[], None], at: float) -> None:
-        try:
-            act()
-        except Exception as error:  # a faulty rule must not hurt the run
-            self.fault(f"detector {type(probe).__name__}", error, at)
+    def _forget(self, agent: str | None, at: float) -> None:
+        """Let every rule start afresh: for one agent or, with None, for a new turn."""
+        for family, probe in self._probes.items():
+            try:
+                probe.forget(agent)
+            except Exception as error:  # a faulty rule must not hurt the run
+                self.fault(f"detector {family}", error, at)
 
     def _route(self) -> dict[type[Seen], list[tuple[str, Probe]]]:
         kinds: tuple[type[Seen], ...] = (
@@ -168,20 +170,33 @@ class Memory:
             self._observer.dump(),
             self._breaker.dump(),
             self._ladder.dump(),
-            {family: probe.dump() for family, probe in self._probes.items()},
+            self._probes_written(),
         ]
+
+    def _probes_written(self) -> dict[str, object]:
+        written: dict[str, object] = {}
+        for family, probe in self._probes.items():
+            try:
+                written[family] = probe.dump()
+            except Exception as error:  # a rule that cannot be kept starts afresh after a restart
+                self.fault(f"detector {family}", error, 0.0)
+        return written
 
     def _shed(self) -> bool:
         """Forget what takes the most room; False if nothing is left that could be forgotten.
 
         The live session forgets as well, so that it and its copy go on alike.
         """
-        sizes = {family: len(json.dumps(probe.dump())) for family, probe in self._probes.items()}
-        widest = max(sizes, key=lambda family: sizes[family], default=None)
+        sizes = {name: len(json.dumps(data)) for name, data in self._probes_written().items()}
+        widest = max(sizes, key=lambda name: sizes[name], default=None)
         if widest is None or sizes[widest] < _SMALL:
             return self._observer.shed()
-        self._probes[widest].forget(None)
-        return len(json.dumps(self._probes[widest].dump())) < sizes[widest] or self._observer.shed()
+        try:
+            self._probes[widest].forget(None)
+        except Exception as error:  # a faulty rule must not hurt the run
+            self.fault(f"detector {widest}", error, 0.0)
+        shrunk = len(json.dumps(self._probes_written().get(widest))) < sizes[widest]
+        return shrunk or self._observer.shed()
 
     @classmethod
     def load(cls, settings: Settings, data: Mapping[str, object]) -> Self:

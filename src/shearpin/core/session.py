@@ -89,10 +89,7 @@ class Session(Memory):
         elif isinstance(fact, TurnStarted):
             self._new_turn(fact.at)
         elif isinstance(fact, HistoryCompacted):
-            for probe in self._probes.values():
-                self._contained(
-                    probe, lambda probe=probe: probe.forget(short_name(fact.agent)), fact.at
-                )
+            self._forget(short_name(fact.agent), fact.at)
         elif isinstance(fact, SignalReceived) and fact.name == "continue":
             self._continue(fact.at)
         return self.stopped or PROCEED
@@ -291,8 +288,7 @@ class Session(Memory):
     # -- the turn -----------------------------------------------------------------------------
 
     def _new_turn(self, at: float) -> None:
-        for probe in self._probes.values():
-            self._contained(probe, lambda probe=probe: probe.forget(None), at)
+        self._forget(None, at)
         self._observer.new_turn()
         self._ladder.clear()
         self._signal("turn_started", at)
