@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shearpin.core.detectors import Repeats
+from shearpin.core.seen import Seen, ToolSeen
 from shearpin.core.session import Session
 from shearpin.core.settings import Settings
 from shearpin.core.stored import pack, unpack
@@ -304,3 +306,56 @@ def test_packing_is_an_inverse_and_bounded() -> None:
         unpack(pack("x" * 100_000))
     with pytest.raises(ValueError, match="cut off"):
         unpack(pack(["abc"] * 50)[:-8])
+
+
+class Greedy:
+    """A rule whose state grows with the run."""
+
+    family = "greedy"
+    watches = (ToolSeen,)
+
+    def __init__(self) -> None:
+        self.kept: list[str] = []
+
+    def probe(self) -> Greedy:
+        return self
+
+    def observe(self, seen: Seen) -> None:
+        assert isinstance(seen, ToolSeen)
+        self.kept.append(seen.result_key)
+
+    def forget(self, agent: str | None) -> None:
+        self.kept.clear()
+
+    def dump(self) -> object:
+        return list(self.kept)
+
+    def load(self, data: object) -> None:
+        assert isinstance(data, list)
+        self.kept = list(data)
+
+
+def test_a_dump_that_grows_too_large_sheds_what_is_widest() -> None:
+    driver = Driver(Greedy(), Repeats())
+    for n in range(2_000):
+        driver.step(Call("search", {"q": n}, str(n)))
+    driver.steps(2, Call("search", {"q": "x"}, "y"))
+    assert len(written(driver.session)) <= LIMIT
+    assert driver.step(Call("search", {"q": "x"}, "y")), "the other rules remember"
+
+
+class Mute(Greedy):
+    """A rule that cannot be kept."""
+
+    family = "mute"
+
+    def dump(self) -> object:
+        raise RuntimeError("no")
+
+
+def test_a_rule_that_cannot_be_kept_costs_the_others_nothing() -> None:
+    driver = Driver(Mute(), Repeats(nudge=3))
+    driver.steps(2, Call())
+    driver.session = reloaded(driver.session)
+    assert driver.faults == []
+    assert driver.step(Call())
