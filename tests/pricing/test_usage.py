@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shearpin.events import Usage
-from shearpin.pricing import MARKS, ModelPrice, TokenUsage, cost, read_usage
+from shearpin.pricing import KINDS, MARKS, ModelPrice, TokenUsage, cost, read_usage
 
 CALL = TokenUsage(input=100, cache_read=2000, cache_write_5m=300, output=40, reasoning=10)
 FORMS: dict[str, dict[str, Any]] = {
@@ -72,6 +72,13 @@ FORMS: dict[str, dict[str, Any]] = {
         "completion_tokens_details": {"reasoning_tokens": 10},
     },
 }
+
+
+def test_counts_come_in_the_order_of_kinds() -> None:
+    usage = TokenUsage(*range(1, 13))
+    assert usage.counts == tuple(getattr(usage, kind) for kind in KINDS)
+    assert usage.prompt_tokens == sum(range(1, 9)) == sum(usage.counts[: KINDS.index("output")])
+    assert usage.answer_tokens == sum(range(9, 13))
 
 
 @pytest.mark.parametrize("form", FORMS)

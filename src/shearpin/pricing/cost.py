@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal, NamedTuple
+from operator import mul
+from typing import Literal, NamedTuple, cast
 
 from shearpin.pricing.model import KINDS, ModelPrice
 from shearpin.pricing.money import shifted
@@ -65,14 +66,12 @@ def cost(usage: TokenUsage, price: ModelPrice | None) -> Cost:
         return Cost(None, None, complete=False, marks=marks)
     price, marks = _variant(usage, price, marks)
     counts = usage.counts
-    units = 0
+    table = price.table(usage.prompt_tokens)
     complete = True
-    for count, rate in zip(counts, price.table(sum(counts[:_OUTPUT])), strict=True):
-        if count:
-            if rate is None:
-                complete = False
-            else:
-                units += count * rate
+    if None in table:
+        complete = not any(count for count, rate in zip(counts, table, strict=True) if rate is None)
+        table = tuple(rate or 0 for rate in table)
+    units = sum(map(mul, counts, cast("tuple[int, ...]", table)))
     if price.per_request:
         units += price.flat(price.per_request) * usage.requests
     for tool, uses in usage.tools.items():
@@ -195,4 +194,4 @@ def _variant(
 
 def _usd(units: int, price: ModelPrice) -> Decimal:
     # From text: exact whatever the precision of the caller's decimal context.
-    return Decimal(f"{units}E-{len(str(price.scale)) + 5}")
+    return Decimal(f"{units}E-{price.places}")

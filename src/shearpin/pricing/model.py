@@ -163,6 +163,11 @@ class ModelPrice:
         """How many of `table`'s units make one micro-dollar: a power of ten."""
         return 10**self._places
 
+    @property
+    def places(self) -> int:
+        """How many decimal places of a dollar the units of `table` have."""
+        return self._places + 6
+
     def flat(self, amount: Decimal) -> int:
         """A dollar amount of this price in the units of `table`."""
         return (self._whole(amount) or 0) * MICROS_PER_DOLLAR

@@ -174,9 +174,8 @@ class _Reader:
 
 def _prefixed_tier(details: Mapping[str, object]) -> str | None:
     for key in details:
-        for tier in _TIER_PREFIXES:
-            if key.startswith(tier):
-                return tier
+        if key.startswith(_TIER_PREFIXES):
+            return key.partition("_")[0]
     return None
 
 

@@ -7,11 +7,9 @@ to this form; what did not add up on the way is kept as marks and never raised.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from operator import attrgetter
+from typing import NamedTuple
 
 from shearpin.events import Usage
-from shearpin.pricing.model import KINDS
 
 __all__ = ["MARKS", "TokenUsage"]
 
@@ -29,8 +27,7 @@ MARKS: Mapping[str, str] = {
 """What can be remarked about a usage or a cost, in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class TokenUsage:
+class TokenUsage(NamedTuple):
     """Tokens of one model call by kind. No token is in two fields.
 
     Attributes:
@@ -66,7 +63,7 @@ class TokenUsage:
     audio_output: int = 0
     image_output: int = 0
     requests: int = 1
-    tools: Mapping[str, int] = field(default_factory=dict[str, int])
+    tools: Mapping[str, int] = {}
     service_tier: str | None = None
     marks: tuple[str, ...] = ()
     estimated: bool = False
@@ -74,17 +71,17 @@ class TokenUsage:
     @property
     def counts(self) -> tuple[int, ...]:
         """The tokens in `KINDS` order."""
-        return _COUNTS(self)
+        return self[:12]
 
     @property
     def prompt_tokens(self) -> int:
         """All tokens of the prompt, cached ones included."""
-        return sum(self.counts[:_INPUTS])
+        return sum(self[:8])
 
     @property
     def answer_tokens(self) -> int:
         """All tokens of the answer, thinking included."""
-        return sum(self.counts[_INPUTS:])
+        return sum(self[8:12])
 
     @classmethod
     def from_fact(cls, usage: Usage) -> TokenUsage:
@@ -104,7 +101,3 @@ class TokenUsage:
             estimated=usage.estimated,
         )
         return cls(estimated=usage.estimated) if read is None else read
-
-
-_COUNTS = attrgetter(*KINDS)
-_INPUTS = KINDS.index("output")
