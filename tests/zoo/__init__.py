@@ -1,0 +1,1 @@
+"""Graphs of every kind that the hosts allow, to compare guarded with plain."""
