@@ -176,6 +176,8 @@ def test_a_service_tier_has_its_own_price_or_is_marked() -> None:
     price = ModelPrice("m", Rates.of(input="2", output="10"), variants={"flex": flex})
     assert cost(TokenUsage(input=10, service_tier="flex"), price).micros == 10
     assert cost(TokenUsage(input=10, service_tier="default"), price).micros == 20
+    assert worst_case(price, 10, 0, service_tier="flex") == 10
+    assert worst_case(price, 10, 0, service_tier="priority") == 20
     other = cost(TokenUsage(input=10, service_tier="priority"), price)
     assert other.micros == 20 and other.marks == ("service_tier_unpriced",)
 

@@ -86,7 +86,9 @@ def run_explain(
     if price is None:
         return 1
     paid = cost(usage, price)
-    bound = worst_case(price, usage.prompt_tokens, usage.answer_tokens)
+    bound = worst_case(
+        price, usage.prompt_tokens, usage.answer_tokens, service_tier=usage.service_tier
+    )
     lines = explained(usage, price)
     if as_json:
         click.echo(

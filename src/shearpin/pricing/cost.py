@@ -95,6 +95,7 @@ def worst_case(
     audio: bool = False,
     images: bool = False,
     tools: Mapping[str, int] | None = None,
+    service_tier: str | None = None,
 ) -> int | None:
     """The most that a call can cost, in whole micro-dollars: what a hold has to set aside.
 
@@ -108,6 +109,8 @@ def worst_case(
         audio: whether the prompt may hold audio.
         images: whether the prompt may hold images that are billed apart.
         tools: the most uses of tools that the provider runs, by name.
+        service_tier: the tier that the request asks for; one without a price of its own is taken
+            at the standard price, as `cost` does.
 
     Returns:
         The bound; never falls when any count rises. None if the price is unknown, or does not say
@@ -115,6 +118,8 @@ def worst_case(
     """
     if price is None:
         return None
+    if service_tier is not None:
+        price = price.variants.get(service_tier, price)
     inputs = _INPUT_KINDS[cache_writes]
     if audio:
         inputs |= {"audio_input"}
