@@ -25,7 +25,7 @@ class Call(NamedTuple):
     """One tool call of a step, and what the tool answers."""
 
     tool: str = "search"
-    args: Mapping[str, object] | str = {"q": "x"}  # noqa: RUF012
+    args: Mapping[str, object] | str = {"q": "x"}
     result: object = "a result"
     status: CallStatus = "success"
 
@@ -58,7 +58,9 @@ class Driver:
         given = [session.before(ModelCalled(self.at, model, agent, node))]
         ids = [f"c{self.tool_calls + i}" for i in range(1, len(calls) + 1)]
         self.tool_calls += len(calls)
-        requests = tuple(ToolRequest(key, c.tool, c.args) for key, c in zip(ids, calls, strict=True))
+        requests = tuple(
+            ToolRequest(key, c.tool, c.args) for key, c in zip(ids, calls, strict=True)
+        )
         given.append(
             session.after(ModelReturned(self.at, model, agent, node, text, requests, usage))
         )

@@ -48,7 +48,9 @@ RESULTS = st.sampled_from(
         (None, "blocked"),
     ]
 )
-TEXTS = st.sampled_from(["", "I will now look at it.", "Done. The result is 42.", "Working, 3 of 9"])
+TEXTS = st.sampled_from(
+    ["", "I will now look at it.", "Done. The result is 42.", "Working, 3 of 9"]
+)
 CALLS = st.lists(st.tuples(TOOLS, ARGS, RESULTS), max_size=3)
 SECONDS = st.sampled_from([0.0, 0.25, 1.0, 70.0])
 STEPS = st.lists(

@@ -50,7 +50,9 @@ def pairs(draw: st.DrawFn) -> tuple[object, object]:
 
 
 @given(pairs())
-def test_the_same_value_written_differently_has_the_same_digest(pair: tuple[object, object]) -> None:
+def test_the_same_value_written_differently_has_the_same_digest(
+    pair: tuple[object, object],
+) -> None:
     # two keys that differ in unicode form only are one key: keep to values where that cannot happen
     value, other = pair
     assert digest(value) == digest(other)

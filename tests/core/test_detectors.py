@@ -266,7 +266,9 @@ def test_cycle_of_nodes_counts_only_where_a_model_was_paid() -> None:
             if paid:
                 driver.session.before(ModelCalled(n, f"m{n}"))
                 driver.session.after(
-                    ModelReturned(n, f"m{n}", text=f"words {n}", requests=(ToolRequest("x", "y", {}),))
+                    ModelReturned(
+                        n, f"m{n}", text=f"words {n}", requests=(ToolRequest("x", "y", {}),)
+                    )
                 )
             node = ("plan", "act")[n % 2]
             verdict = driver.session.after(NodeLeft(n, node, f"t{n}", delta=f"delta of {node}"))
@@ -410,7 +412,9 @@ def test_error_streak_ends_with_new_work() -> None:
 
 def test_error_streak_only_hints_at_outages_and_emptiness() -> None:
     driver = drive(ErrorStreaks(nudge=3, block=4))
-    said = [[v.severity for v in driver.step(failing(n, "503 service unavailable"))] for n in range(9)]
+    said = [
+        [v.severity for v in driver.step(failing(n, "503 service unavailable"))] for n in range(9)
+    ]
     assert levels(said) == (3, None, None)
     empty = drive(ErrorStreaks(nudge=3, block=4))
     said = [[v.severity for v in empty.step(Call("search", {"q": n}, "[]"))] for n in range(9)]

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from shearpin.core.breaker import BreakerSettings
 from shearpin.core.detectors import DEFAULT_DETECTORS, Repeats
 from shearpin.core.journal import FaultRecord, TransitionRecord, VerdictRecord
-from shearpin.core.seen import MessageSeen, ModelSeen, NodeSeen, RoundSeen, Seen, StartSeen, ToolSeen
+from shearpin.core.seen import (
+    MessageSeen,
+    ModelSeen,
+    NodeSeen,
+    RoundSeen,
+    Seen,
+    StartSeen,
+    ToolSeen,
+)
 from shearpin.core.session import Session, Spend
 from shearpin.core.settings import MODES, Mode, Settings
 from shearpin.core.tools import ToolFacts
@@ -185,7 +193,11 @@ def test_a_stop_is_sticky_until_the_next_turn() -> None:
         NodeEntered(50, "n", "t"),
     ):
         assert session.before(fact) is halt
-    for fact in (ModelReturned(50, "x"), ToolReturned(50, "y", "t", {}, "r"), RunEnded(50, "r", "stopped")):
+    for fact in (
+        ModelReturned(50, "x"),
+        ToolReturned(50, "y", "t", {}, "r"),
+        RunEnded(50, "r", "stopped"),
+    ):
         assert session.after(fact) is halt
     assert session.after(TurnStarted(60, 2)) is PROCEED
     assert session.stopped is None
@@ -512,7 +524,6 @@ def test_an_agent_with_a_very_long_name_is_one_agent() -> None:
 
 def test_declared_tools_are_known() -> None:
     driver = Driver(tools={"frob": ToolFacts(key=("path",))})
-    said = []
-    for n in range(3):
-        said.append([v.severity for v in driver.step(Call("frob", {"path": "x", "n": n}, "same"))])
+    calls = [Call("frob", {"path": "x", "n": n}, "same") for n in range(3)]
+    said = [[v.severity for v in driver.step(call)] for call in calls]
     assert first_at(said, NUDGE) == 3

@@ -140,9 +140,7 @@ def wild(session: Session, count: int, *, tools: int, agents: int, letters: int,
                 largest = max(largest, len(written(session)))
         for asked in requests:
             result, status = draw.choice([*results, (f"fresh {ids} {draw.random()}", "success")])
-            session.after(
-                ToolReturned(at, asked.id, asked.name, asked.args, result, status, agent)
-            )
+            session.after(ToolReturned(at, asked.id, asked.name, asked.args, result, status, agent))
         session.after(NodeLeft(at, f"node{n % 9}_" + "x" * letters, f"t{n}", agent, str(n % 5)))
         if session.stopped is not None and draw.random() < 0.3:
             session.after(SignalReceived(at, "continue"))
@@ -239,7 +237,7 @@ def test_rules_that_a_dump_does_not_know_start_afresh() -> None:
 @pytest.mark.parametrize("version", [0, 2, "1", None])
 def test_another_version_is_refused_with_a_way_out(version: object) -> None:
     data = {**Session(Settings()).dump(), "v": version}
-    with pytest.raises(ConfigError, match="version .* start the thread afresh"):
+    with pytest.raises(ConfigError, match=r"version .* start the thread afresh"):
         Session.load(Settings(), data)
 
 
