@@ -54,6 +54,8 @@ _WHAT: dict[Language, dict[str, str]] = {
         "paging": "You are walking backwards in small steps with `{tool}` ({count} steps so far).",
         "velocity": "Each of your last {count} steps took in far more text, far faster, than your steps before.",
         "state_oscillation": "The last {count} steps only wrote values that were there before (latest: `{tool}`).",
+        "paraphrase": "Your last {count} thoughts said the same in other words, and the calls between them brought "
+        "nothing new.",
         "other": "The last {count} steps brought nothing new ({tool}).",
     },
     "zh": {
@@ -76,6 +78,7 @@ _WHAT: dict[Language, dict[str, str]] = {
         "paging": "你正在用 `{tool}` 小步往回翻（已 {count} 步）。",
         "velocity": "你最近 {count} 步每步读入的内容远多于之前，而且快得多。",
         "state_oscillation": "最近 {count} 步写入的都是之前出现过的值（最近：`{tool}`）。",
+        "paraphrase": "你最近 {count} 次的想法只是换了说法，期间的调用也没有带来新内容。",
         "other": "最近 {count} 步没有任何新进展（{tool}）。",
     },
 }

@@ -17,6 +17,7 @@ from shearpin.core.detectors.paging import Pagings
 from shearpin.core.detectors.ping_pong import PingPongs
 from shearpin.core.detectors.repeat import Repeats
 from shearpin.core.detectors.revisits import Revisits
+from shearpin.core.detectors.semantic import SemanticOscillations
 from shearpin.core.detectors.stagnation import Stagnations
 from shearpin.core.detectors.unknown_tool import UnknownTools
 from shearpin.core.detectors.velocity import TokenVelocity
@@ -38,6 +39,7 @@ __all__ = [
     "Probe",
     "Repeats",
     "Revisits",
+    "SemanticOscillations",
     "Stagnations",
     "StateOscillations",
     "TokenVelocity",
