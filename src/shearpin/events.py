@@ -3,9 +3,9 @@
 A fact is small, final and free of host objects: the adapters make facts, the core reads them.
 Facts are plain named tuples, because two or more of them are made on every step of a guarded run.
 
-Every fact carries `at`, in seconds on a monotonic clock that the adapter owns. Facts that belong to a
-call or a task carry its id, so that a replayed or resumed step is recognised and not counted twice.
-Texts (arguments, results, messages) are in the fact only; a session keeps digests of them.
+Every fact carries `at`, in seconds on a monotonic clock that the adapter owns. Facts that belong to
+a call or a task carry its id, so that a replayed or resumed step is recognised and not counted
+twice. Texts (arguments, results, messages) are in the fact only; a session keeps digests of them.
 """
 
 from __future__ import annotations

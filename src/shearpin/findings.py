@@ -43,7 +43,8 @@ class Finding:
         subject: the tool or node it is about, where there is one.
         cause: a word for the likely cause, which selects the advice.
         refuses: what to refuse at block level: call keys, or `tool:` and a name.
-        hard: whether it is a repetition with an unchanged result (only these justify a block or stop).
+        hard: whether it is a repetition with an unchanged result (only these justify a block or
+            stop).
         evidence: further numbers and names.
     """
 

@@ -3,9 +3,10 @@
 CLOSED (watch) -> REFLECTING (the agent has been told, work goes on) -> HALF_OPEN (the last try: the
 repeated call is refused, a few trial rounds are allowed) -> OPEN (the run is ended).
 
-Back to CLOSED only on *evidence of a pivot*: new calls with new results, not one clean step. A relapse
-soon after a recovery skips the first rung. Trial rounds are leases: one that is never settled, because
-the process died in it, runs out and is given back, so a crash cannot jam the breaker.
+Back to CLOSED only on *evidence of a pivot*: new calls with new results, not one clean step. A
+relapse soon after a recovery skips the first rung. Trial rounds are leases: one that is never
+settled, because the process died in it, runs out and is given back, so a crash cannot jam the
+breaker.
 """
 
 from __future__ import annotations

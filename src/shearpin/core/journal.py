@@ -16,8 +16,8 @@ __all__ = ["FaultRecord", "Record", "TransitionRecord", "VerdictRecord"]
 class VerdictRecord(NamedTuple):
     """A verdict other than Proceed, as it was given.
 
-    `verdict` is what was decided (`nudge`, `block`, `halt` ...); `acted` is False where the mode kept
-    it from being carried out (`observe`, `warn`) or the kill switch was thrown.
+    `verdict` is what was decided (`nudge`, `block`, `halt` ...); `acted` is False where the mode
+    kept it from being carried out (`observe`, `warn`) or the kill switch was thrown.
     """
 
     step: int

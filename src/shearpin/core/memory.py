@@ -151,7 +151,8 @@ class Memory:
     def dump(self) -> dict[str, object]:
         """The state as JSON-ready data: at most 4 KB as compact JSON, without any text of the run.
 
-        The results that a `Block` quotes are kept in memory only: after `load` it does without them.
+        The results that a `Block` quotes are kept in memory only: after `load` it does without
+        them.
         """
         packed = pack(self._written())
         while len(packed) > _PACKED and self._shed():

@@ -3,6 +3,7 @@
 Arguments and results are quoted shortened and masked; secrets are struck out before anything else.
 """
 
+# ruff: noqa: E501 - sentences are read whole
 from __future__ import annotations
 
 import re
@@ -131,7 +132,10 @@ _FIRM: dict[Language, str] = {
     "zh": "如果再次这样做，调用将不会执行，运行可能被终止。",
 }
 _BLOCK: dict[Language, tuple[str, str]] = {
-    "en": ("Not run: this call has come {count} times with the same result.", " The earlier result was: “{result}”."),
+    "en": (
+        "Not run: this call has come {count} times with the same result.",
+        " The earlier result was: “{result}”.",
+    ),
     "zh": ("未执行：该调用已出现 {count} 次且结果相同。", "之前的结果是：“{result}”。"),
 }
 _HALT: dict[Language, str] = {
@@ -169,7 +173,11 @@ _HALT_WHAT: dict[Language, dict[str, str]] = {
 def _kind(finding: Finding, known: Mapping[str, str]) -> str:
     if finding.cause == "says_nothing":
         return "blank"
-    return finding.rule if finding.rule in known else (finding.family if finding.family in known else "other")
+    return (
+        finding.rule
+        if finding.rule in known
+        else (finding.family if finding.family in known else "other")
+    )
 
 
 def _fill(template: str, finding: Finding, args: object, text: str) -> str:

@@ -151,7 +151,8 @@ class Observer:
         return NodeSeen(fact.at, self.step, fact.agent, fact.node, fact.delta, paid)
 
     def take_model(self, fact: ModelReturned) -> tuple[Seen, ...]:
-        """What a model response amounts to: a message, if it asks for nothing, and a complete round.
+        """What a model response amounts to: a message, if it asks for nothing, and a complete
+        round.
 
         A round whose results never came is closed first.
         """
@@ -204,7 +205,15 @@ class Observer:
             symbol = key + seen.result_key
             refused = agent.refused = 0 if agent.ran else agent.refused + 1
             return seen, RoundSeen(
-                seen.at, seen.idle_at, self.step, fact.agent, symbol, (key,), (tool,), waits, refused
+                seen.at,
+                seen.idle_at,
+                self.step,
+                fact.agent,
+                symbol,
+                (key,),
+                (tool,),
+                waits,
+                refused,
             )
         # a sum, because the answers of a batch come in any order
         agent.symbols += int(digest_text(key + seen.result_key), 16)
@@ -249,7 +258,15 @@ class Observer:
         symbol = digest_text(str(agent.symbols))
         agent.refused = 0 if agent.ran else agent.refused + 1
         return RoundSeen(
-            at, at - self._thought, self.step, name, symbol, calls, tools, agent.waits, agent.refused
+            at,
+            at - self._thought,
+            self.step,
+            name,
+            symbol,
+            calls,
+            tools,
+            agent.waits,
+            agent.refused,
         )
 
     def _agent(self, name: str) -> _Agent:

@@ -5,6 +5,7 @@ five is lost. Only the head and the tail of a text are read, so a long document 
 does not become one.
 """
 
+# ruff: noqa: E501 - patterns are read whole
 from __future__ import annotations
 
 import re

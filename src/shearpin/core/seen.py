@@ -97,11 +97,12 @@ class MessageSeen(NamedTuple):
 
 
 class RoundSeen(NamedTuple):
-    """A complete round: one model response with all its tool results, or its text where it had none.
+    """A complete round: one model response with all its tool results, or its text where it had
+    none.
 
     `symbol` is a digest of all that; `calls` are the keys of its calls (at most four are kept).
-    `waits` says that it waited or polled; `refused` counts the rounds up to this one in which the guard
-    let no call of the agent run.
+    `waits` says that it waited or polled; `refused` counts the rounds up to this one in which the
+    guard let no call of the agent run.
     """
 
     at: float
@@ -135,6 +136,4 @@ class VectorSeen(NamedTuple):
     vector: Sequence[float]
 
 
-Seen: TypeAlias = (
-    StartSeen | ModelSeen | ToolSeen | MessageSeen | RoundSeen | NodeSeen | VectorSeen
-)
+Seen: TypeAlias = StartSeen | ModelSeen | ToolSeen | MessageSeen | RoundSeen | NodeSeen | VectorSeen

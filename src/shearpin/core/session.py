@@ -1,8 +1,8 @@
 """The session: the only mutable object of the core, one run's (or thread's) state.
 
-`before(fact)` and `after(fact)` give a verdict for what is about to happen and for what did. `dump` and
-`load` are exact inverses: bounded, JSON-ready, without any text of the run. Not thread-safe; the caller
-holds a lock. A fault in a detector is contained here and written to the journal.
+`before(fact)` and `after(fact)` give a verdict for what is about to happen and for what did. `dump`
+and `load` are exact inverses: bounded, JSON-ready, without any text of the run. Not thread-safe;
+the caller holds a lock. A fault in a detector is contained here and written to the journal.
 """
 
 from __future__ import annotations

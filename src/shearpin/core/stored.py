@@ -1,17 +1,17 @@
 """How a session's state is written down and read back.
 
-What is read is checked: a value of the wrong type or shape raises `TypeError` or `ValueError`, which the
-session turns into one clear error. Findings keep their numbers and names, shortened, and no text.
+What is read is checked: a value of the wrong type or shape raises `TypeError` or `ValueError`,
+which the session turns into one clear error. Findings keep their numbers and names, shortened, and
+no text.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import cast
-from zlib import compress, decompressobj
-from zlib import error as ZlibError
 
 from shearpin.findings import Evidence, Finding, Severity
 
@@ -39,15 +39,15 @@ _EVIDENCE = 6
 def pack(data: object) -> str:
     """JSON-ready data as a short string. Digests and names recur, so it shrinks to about a half."""
     plain = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
-    return b64encode(compress(plain.encode("utf-8", "surrogatepass"), 6)).decode("ascii")
+    return b64encode(zlib.compress(plain.encode("utf-8", "surrogatepass"), 6)).decode("ascii")
 
 
 def unpack(packed: object) -> object:
     """What `pack` was given. Never more than 64 KB, whatever the string says."""
     try:
-        reader = decompressobj()
+        reader = zlib.decompressobj()
         plain = reader.decompress(b64decode(text(packed), validate=True), _UNPACKED)
-    except ZlibError as error:
+    except zlib.error as error:
         raise ValueError(str(error)) from error
     if not reader.eof:
         raise ValueError("packed state is cut off or too long")

@@ -212,7 +212,9 @@ def effect_of_command(command: str) -> Effect:
             result = "wait" if result == "read" else result
         elif _REDIRECT.search(segment) is not None:
             return "write"
-        elif (first == "git" and len(words) > 1 and words[1] in _GIT_READS) or (first == "sed" and "-n" in segment and "-i" not in segment):
+        elif (first == "git" and len(words) > 1 and words[1] in _GIT_READS) or (
+            first == "sed" and "-n" in segment and "-i" not in segment
+        ):
             continue
         elif first in _SHELL_WRITES:
             return "write"

@@ -61,7 +61,8 @@ def level_of(
 ) -> Severity:
     """The level that `count` occurrences justify.
 
-    BLOCK is given one occurrence early, so that the occurrence with number `block` is the one refused.
+    BLOCK is given one occurrence early, so that the occurrence with number `block` is the one
+    refused.
     """
     if stop is not None and count >= stop:
         level = Severity.STOP

@@ -29,9 +29,9 @@ class Cycles:
     """The same sequence of rounds, lap after lap.
 
     A round is one model response with its calls and results, or its text where it makes no call.
-    Every agent is watched by itself, and all of them together, so that two agents who send each other
-    the same messages are seen as well. Nodes that write the same values in the same order count only
-    if a model was called in every lap: a loop that costs nothing is nobody's business.
+    Every agent is watched by itself, and all of them together, so that two agents who send each
+    other the same messages are seen as well. Nodes that write the same values in the same order
+    count only if a model was called in every lap: a loop that costs nothing is nobody's business.
 
     Attributes:
         nudge: complete laps until the agent is told (2 or more).
@@ -41,7 +41,8 @@ class Cycles:
         patient_seconds: laps that take this long without thinking are waiting, in seconds.
         ceiling: the strongest answer this rule may justify.
 
-    *Source*: ABAB fires on 0.2 % of successful and 1.0 % (older models: 8.5 %) of failed public runs.
+    *Source*: ABAB fires on 0.2 % of successful and 1.0 % (older models: 8.5 %) of failed public
+    runs.
 
     Raises:
         ConfigError: a threshold is too small or falls, or `longest` is out of range.

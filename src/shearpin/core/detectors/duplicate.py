@@ -14,10 +14,12 @@ __all__ = ["Duplicates"]
 
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """Copies of a call inside one response: it runs once, each further copy is answered with a reference.
+    """Copies of a call inside one response: it runs once, each further copy is answered with a
+    reference.
 
     Attributes:
-        ceiling: `BLOCK` refuses the copies, `NUDGE` only tells the agent, `NONE` switches the rule off.
+        ceiling: `BLOCK` refuses the copies, `NUDGE` only tells the agent, `NONE` switches the rule
+            off.
 
     *Source*: public reports of twelve copies of a test run in one message.
 

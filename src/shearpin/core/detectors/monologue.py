@@ -29,9 +29,9 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 class Monologues:
     """Talk that does not move: the agent says what it has just said, or sends blank messages.
 
-    Short messages (up to `near_characters`) are compared by their words, so that a changed number or
-    filler word does not hide the repetition; longer ones only count when they are equal. A new message
-    by another agent, or a tool call by the same one, starts the count afresh.
+    Short messages (up to `near_characters`) are compared by their words, so that a changed number
+    or filler word does not hide the repetition; longer ones only count when they are equal. A new
+    message by another agent, or a tool call by the same one, starts the count afresh.
 
     Attributes:
         nudge: messages that say the same until the agent is told (2 or more).

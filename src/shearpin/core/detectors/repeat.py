@@ -23,24 +23,27 @@ _CAPACITY = 28
 class Repeats:
     """Same tool, same arguments, same normalised result, whatever lies between.
 
-    A round counts once, however many copies of the call it holds. A *new, successful, state-changing*
-    call in between starts the count afresh, new reads do not. Patient waiting (at least
-    `patient_seconds` between two calls, not counting the time models think) does not count. A tool
-    declared as polling is at most remarked on; a result that says "still running" may be asked for
-    again, so it is refused in the end but never ends the run.
+    A round counts once, however many copies of the call it holds. A *new, successful,
+    state-changing* call in between starts the count afresh, new reads do not. Patient waiting (at
+    least `patient_seconds` between two calls, not counting the time models think) does not count. A
+    tool declared as polling is at most remarked on; a result that says "still running" may be asked
+    for again, so it is refused in the end but never ends the run.
 
     Attributes:
         nudge: occurrences until the agent is told (2 or more).
         block: this occurrence is refused and answered with the earlier result. None: never.
         stop: this occurrence ends the run. None: never.
         window: rounds of the agent within which occurrences count, in rounds.
-        patient_seconds: calls this far apart are waiting, not looping, in seconds. Errors count anyway.
+        patient_seconds: calls this far apart are waiting, not looping, in seconds. Errors count
+            anyway.
         error_stop: `stop` for errors that do not pass by themselves: asking again cannot help.
-        transient_stop: `stop` for rate limits, outages and network errors, which pass by themselves.
+        transient_stop: `stop` for rate limits, outages and network errors, which pass by
+            themselves.
         ceiling: the strongest answer this rule may justify.
 
     *Source*: identical (call, result) three times with no novel call in between fires on 0.23 % of
-    successful and 3.2 % of failed public LLM-agent runs; identical calls alone on 28.8 % and 19.6 %.
+    successful and 3.2 % of failed public LLM-agent runs; identical calls alone on
+    28.8 % and 19.6 %.
 
     Raises:
         ConfigError: a threshold is too small or falls.

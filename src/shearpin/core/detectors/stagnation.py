@@ -28,10 +28,10 @@ _REFERENCE = re.compile(r"\b(?=\w*\d)(?=\w*[A-Za-z])\w{2,}\b")
 class Stagnations:
     """Results that stay what they were though the questions change: another wording, other tools.
 
-    Only reads count, and only results with some content (`least_characters`): "reserved" for the tenth
-    seat is an answer, not a standstill. Order of lines, times, ids and element references do not make a
-    result new. At most a hint: it is evidence that the tools are broken or the source exhausted, not
-    that the agent repeats itself.
+    Only reads count, and only results with some content (`least_characters`): "reserved" for the
+    tenth seat is an answer, not a standstill. Order of lines, times, ids and element references do
+    not make a result new. At most a hint: it is evidence that the tools are broken or the source
+    exhausted, not that the agent repeats itself.
 
     Attributes:
         nudge: results in a row that bring nothing new, until the agent is told (2 or more).

@@ -24,8 +24,8 @@ class UnknownTools:
     """Requests that can never succeed as they are, whatever the arguments.
 
     Names of tools that do not exist are counted together (two invented names are one confusion) and
-    one by one; unreadable arguments and invalid structured output are counted per tool. A new call that
-    succeeds ends the streak of all of them, a call of that very tool that succeeds clears it.
+    one by one; unreadable arguments and invalid structured output are counted per tool. A new call
+    that succeeds ends the streak of all of them, a call of that very tool that succeeds clears it.
 
     Attributes:
         nudge: requests for unknown tools until the agent is told (2 or more).
