@@ -66,13 +66,14 @@ class Session(Memory):
             if len(fact.agent) > LONGEST_NAME:
                 fact = fact._replace(agent=short_name(fact.agent))
             self._observer.thinking(fact)
-            if self._breaker.state == "half_open" and self._last and self._last.agent == fact.agent:
-                if not self._breaker.lease(fact.call, fact.at):
-                    return self._halt(self._last, fact.at)
+            tried = self._last if self._breaker.state == "half_open" else None
+            own = tried is not None and tried.agent == fact.agent
+            if tried is not None and own and not self._breaker.lease(fact.call, fact.at):
+                return self._halt(tried, fact.at)
         return PROCEED
 
     def after(self, fact: Fact) -> Verdict:
-        """The verdict on what has happened. A call or task whose id was seen before changes nothing."""
+        """The verdict on what has happened. An id that was seen before changes nothing."""
         if type(fact) is ToolReturned:
             if self._observer.mark(fact.call):
                 return self._after_tool(fact)
@@ -193,7 +194,7 @@ class Session(Memory):
     def _observe(
         self, routes: Iterable[tuple[str, Probe]], seen: Seen, verdict: Verdict
     ) -> Verdict:
-        """Show an observation to the probes that watch for its kind; the strongest verdict counts."""
+        """Show an observation to the probes of its kind; the strongest verdict counts."""
         for family, probe in routes:
             try:
                 finding = probe.observe(seen)
@@ -249,11 +250,21 @@ class Session(Memory):
             self.worst = verdict.severity
         self._journal.append(
             VerdictRecord(
-                self.step, at, type(verdict).__name__.lower(), verdict.severity.label, finding.family,
-                finding.rule, finding.key, finding.agent, finding.summary(), message, acts,
+                self.step, at, type(verdict).__name__.lower(), verdict.severity.label,
+                finding.family, finding.rule, finding.key, finding.agent, finding.summary(), message, acts,
             )
         )  # fmt: skip
         return verdict if acts else PROCEED
+
+    def rule(self, verdict: Nudge | Block | Halt, finding: Finding, at: float) -> Verdict:
+        """Take in a verdict that was reached outside of the rules, such as over a budget.
+
+        It is journaled, and what the mode leaves of it is returned; a halt stays until a new turn.
+        """
+        given = self._give(verdict, finding, verdict.message, at)
+        if given is verdict and isinstance(verdict, Halt):
+            self.stopped = verdict
+        return given
 
     # -- progress and recovery ----------------------------------------------------------------
 
@@ -263,9 +274,9 @@ class Session(Memory):
             return
         _note(self._round_progress, seen.agent)
         self._ladder.allow(seen.call_key)
-        if seen.novel and seen.outcome == "ok" and seen.effect not in ("think", "wait", "handoff"):
-            if self._breaker.pivot(1):
-                self._recover(seen.at)
+        acts = seen.effect not in ("think", "wait", "handoff")
+        if seen.novel and seen.outcome == "ok" and acts and self._breaker.pivot(1):
+            self._recover(seen.at)
 
     def _recover(self, at: float) -> None:
         if self._last is not None:
@@ -300,7 +311,7 @@ class Session(Memory):
         self._round_progress.clear()
 
     def _continue(self, at: float) -> None:
-        """A person said: go on. The upper bound stays: HALF_OPEN, a few rounds, a bounded number of times."""
+        """A person said: go on. The upper bound stays: HALF_OPEN, a few rounds, a few times."""
         if self.stopped is not None and self._signal("continued", at):
             self.stopped = None
             if self._last is not None:
