@@ -168,7 +168,7 @@ class HistoryCompacted(NamedTuple):
 
 
 class ThoughtEmbedded(NamedTuple):
-    """The embedding of something an agent said earlier; it may come late, and need not come at all."""
+    """The embedding of something an agent said earlier; it may come late, or never."""
 
     at: float
     agent: str

@@ -23,7 +23,7 @@ class Severity(IntEnum):
 
 
 Evidence = dict[str, "str | int | float | bool | None"]
-"""Named facts behind a finding: numbers, tool and node names, digests. Never prompt or result text."""
+"""Named facts behind a finding: numbers, names, digests. Never prompt or result text."""
 
 
 @dataclass(frozen=True, slots=True)

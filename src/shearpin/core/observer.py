@@ -125,7 +125,7 @@ class Observer:
         return crc32(call.encode()) in self._done
 
     def mark(self, name: str) -> bool:
-        """Count a call or task once: True the first time its id comes, False when it comes again."""
+        """Count a call or task once: True the first time its id comes, else False."""
         mark = crc32(name.encode())
         done = self._done
         if mark in done:
@@ -299,13 +299,14 @@ class Observer:
         return True
 
     def dump(self) -> list[object]:
-        """The state as JSON-ready data, with the open rounds; keys of calls in flight are made anew."""
+        """The state as JSON-ready data; keys of calls in flight are made anew."""
         return [
             self.step, float(self._thought), self._paid, list(self._done),
             [[mark, float(at)] for mark, at in self._thinking.items()],
             [[*pair, *begun] for pair, begun in self._begun.items()],
             [[key, result] for key, result in self._recent.items()],
-            [[name, a.round, a.epoch, a.asked, a.pending, a.symbols, list(a.calls), list(a.tools), a.waits,
+            [[name, a.round, a.epoch, a.asked, a.pending, a.symbols,
+              list(a.calls), list(a.tools), a.waits,
               a.ran, a.refused]
              for name, a in self._agents.items()],
         ]  # fmt: skip

@@ -4,6 +4,7 @@ A verb in a name is weak evidence: it decides whether a *new* call counts as wor
 whether something may be blocked.
 """
 
+# ruff: noqa: E501, ISC004 - lists of words are read whole
 from __future__ import annotations
 
 import re
