@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from collections.abc import Iterator, Mapping
 
@@ -168,3 +169,17 @@ def test_nothing_raises() -> None:
 def test_text_digests_are_of_the_text_as_it_stands() -> None:
     assert digest_text("caf\u00e9") != digest_text("cafe\u0301")
     assert digest_text("") == digest_text("")
+
+
+@given(st.dictionaries(st.text(max_size=8), st.none() | st.booleans() | st.integers() | st.text()))
+def test_plain_arguments_are_written_as_json_has_them(value: dict[str, object]) -> None:
+    """The short way for plain arguments gives what the long way gives."""
+    plain = {
+        unicodedata.normalize("NFC", key): unicodedata.normalize("NFC", item)
+        if isinstance(item, str)
+        else item
+        for key, item in value.items()
+    }
+    expected = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    assert canonical_json(plain) == expected
+    assert canonical_json({"in": plain}) == f'{{"in":{expected}}}'

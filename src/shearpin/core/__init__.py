@@ -1,1 +1,1 @@
-"""The pure core: facts in, verdicts out. No clock, lock, socket, framework or I/O is imported here."""
+"""The pure core: facts in, verdicts out. It imports no clock, lock, socket, framework or I/O."""

@@ -187,7 +187,7 @@ class Breaker:
         self.recovered[key] = round_
 
     def relapse(self, key: str, round_: int) -> Literal["never_left", "soon", "late"]:
-        """Whether this loop was recovered from, and if so whether within `relapse_rounds` rounds."""
+        """Whether this loop was recovered from, and whether within `relapse_rounds` rounds."""
         since = self.recovered.get(key)
         if since is None:
             return "never_left"

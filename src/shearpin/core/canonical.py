@@ -75,7 +75,7 @@ def _is_plain(value: object) -> TypeIs[dict[str, str | int | None]]:
 
 
 def _plain_json(value: dict[str, str | int | None]) -> str:
-    """What the encoder gives for a plain value, at half of its price: this is made for every call."""
+    """What the encoder gives for a plain value, at half of its price: made for every call."""
     parts: list[str] = []
     for key in sorted(value):
         item = value[key]

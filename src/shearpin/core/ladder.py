@@ -43,7 +43,7 @@ class Ladder:
         return finding.key in self._told
 
     def refuse(self, finding: Finding, epoch: int) -> None:
-        """From now on refuse the calls that make up this loop, until the agent has done new work."""
+        """Refuse the calls that make up this loop, until the agent has done new work."""
         for name in finding.refuses:
             key = _sealed(name)
             self._refused[key] = (finding, epoch)

@@ -22,7 +22,7 @@ EDGE = 600
 # The patterns begin with a character class each: that is what lets `re` skip ahead quickly.
 _DIGIT_LED = re.compile(
     r"""[0-9](?<!\w[0-9])(?:
-      \d{3}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[ ]?(?:Z|UTC|[+-]\d\d:?\d\d))?\b # ISO time
+      \d{3}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[ ]?(?:Z|UTC|[+-]\d\d:?\d\d))?\b # ISO
     | \d{3}年\d{1,2}月\d{1,2}日\s?\d{1,2}[:时]\d{1,2}(?:[:分]\d{1,2}秒?)?
     | \d?:\d\d:\d\d(?:[.,]\d+)?(?:[ ]?[AP]M)?\b                                          # clock
     | (?<=1)[4-9]\d{8}(?:\d{3}|\d{6})?(?:\.\d+)?\b                                        # epoch

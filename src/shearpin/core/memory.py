@@ -61,7 +61,7 @@ class Spend(NamedTuple):
 
 
 class Memory:
-    """The state of a session and its persistence; what is done with it is the session's business."""
+    """The state of a session and how it is kept; the session says what is done with it."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -98,7 +98,7 @@ class Memory:
 
     @property
     def active(self) -> bool:
-        """Whether there is something that must survive: calls were made, or the breaker has moved."""
+        """Whether something must survive: calls were made, or the breaker has moved."""
         return bool(self._model_calls or self._tool_calls) or self._breaker.state != "closed"
 
     @property

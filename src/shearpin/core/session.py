@@ -251,7 +251,8 @@ class Session(Memory):
         self._journal.append(
             VerdictRecord(
                 self.step, at, type(verdict).__name__.lower(), verdict.severity.label,
-                finding.family, finding.rule, finding.key, finding.agent, finding.summary(), message, acts,
+                finding.family, finding.rule, finding.key, finding.agent, finding.summary(),
+                message, acts,
             )
         )  # fmt: skip
         return verdict if acts else PROCEED

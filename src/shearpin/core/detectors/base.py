@@ -1,4 +1,4 @@
-"""What a detector is: a frozen config with documented defaults that makes a private, mutable probe."""
+"""What a detector is: a frozen, documented config that makes a private, mutable probe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Detector", "Probe", "check_ascending", "level_of"]
 
 
 class Probe(Protocol):
-    """The mutable twin of a config, one per session. Work and state are bounded, however long the run."""
+    """The mutable twin of a config, one per session. Its work and its state are bounded."""
 
     def observe(self, seen: Seen) -> Finding | None:
         """Take in one observation; return what can be concluded from it, if anything."""

@@ -125,7 +125,7 @@ class _StagnationProbe:
         )
 
     def _again(self, still: _Standstill, seen: ToolSeen) -> bool:
-        """Whether a result says what the last one said. Words are looked at only if the sizes agree."""
+        """Whether a result says what the last one said; words count if the sizes agree."""
         if seen.result_key == still.result_key:
             return True
         size = len(seen.text)
@@ -161,7 +161,7 @@ class _StagnationProbe:
 
 
 def _sketch(text: str) -> frozenset[int]:
-    """The smallest hashes of a result's words, blind to order, times and references; 16 bits each."""
+    """The smallest hashes of a result's words, blind to order, times and references."""
     if len(text) > 2 * EDGE:
         text = text[:EDGE] + text[-EDGE:]
     tokens = set(_TOKEN.findall(_REFERENCE.sub("§", mask(text))))
