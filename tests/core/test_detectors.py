@@ -569,7 +569,8 @@ def test_halts_and_blocks_name_their_reason() -> None:
 def test_an_old_call_that_succeeds_does_not_end_the_streak_of_names() -> None:
     driver = drive(UnknownTools(nudge=3, block=None, stop=None))
     driver.step(Call())
-    said = []
-    for n in range(3):
-        said.append([v.severity for v in [*driver.step(unknown(f"tool{n}")), *driver.step(Call())]])
+    said = [
+        [v.severity for v in [*driver.step(unknown(f"tool{n}")), *driver.step(Call())]]
+        for n in range(3)
+    ]
     assert first_at(said, NUDGE) == 3
