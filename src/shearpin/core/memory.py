@@ -15,6 +15,7 @@ from shearpin.core.detectors.base import Probe
 from shearpin.core.journal import FaultRecord, Record
 from shearpin.core.ladder import Ladder
 from shearpin.core.observer import Observer
+from shearpin.core.overrides import probe_of
 from shearpin.core.seen import (
     MessageSeen,
     ModelSeen,
@@ -69,9 +70,14 @@ class Memory:
         self.worst: Severity = Severity.NONE
         self._model_calls = self._tool_calls = self._input_tokens = self._output_tokens = 0
         self._observer = Observer(settings)
-        self._breaker = Breaker(settings.breaker)
+        self._breaker = Breaker(settings.limits)
         self._ladder = Ladder()
-        self._probes: dict[str, Probe] = {d.family: d.probe() for d in settings.detectors}
+        self._probes: dict[str, Probe] = {
+            rule.family: probe_of(given, rule, settings.overrides)
+            if settings.overrides
+            else rule.probe()
+            for given, rule in zip(settings.detectors, settings.rules, strict=True)
+        }
         self._routes = self._route()
         self._journal: deque[Record] = deque(maxlen=_JOURNAL)
         self._last: Finding | None = None

@@ -164,7 +164,8 @@ class Observer:
         self.step += 1
         self._paid = True
         agent = self._agent(fact.agent)
-        closed = self._close(fact.agent, agent, fact.at) if agent.pending and agent.calls else None
+        open_round = agent.pending and agent.calls
+        closed = self._close(fact, agent) if open_round else None
         agent.open(len(fact.requests))
         if self._begun:
             for begun in [begun for begun in self._begun if begun[0] == fact.agent]:
@@ -184,8 +185,8 @@ class Observer:
         )
         symbol = digest_text(f"{fact.node}\0{mask(text)}")
         whole = RoundSeen(
-            fact.at, fact.at - self._thought, self.step, fact.agent, symbol, (), (), False
-        )
+            fact.at, fact.at - self._thought, self.step, fact.agent, symbol, (), (), False, 0, fact.node
+        )  # fmt: skip
         return (model, message, whole) if closed is None else (closed, model, message, whole)
 
     def take_tool(self, fact: ToolReturned) -> tuple[ToolSeen, RoundSeen | None]:
@@ -214,6 +215,7 @@ class Observer:
                 (tool,),
                 waits,
                 refused,
+                fact.node,
             )
         # a sum, because the answers of a batch come in any order
         agent.symbols += int(digest_text(key + seen.result_key), 16)
@@ -221,7 +223,7 @@ class Observer:
             agent.calls.append(key)
             agent.tools.append(tool[:LONGEST_NAME])
         agent.waits = agent.waits or waits
-        return seen, None if pending > 0 else self._close(fact.agent, agent, fact.at)
+        return seen, None if pending > 0 else self._close(fact, agent)
 
     def _tool_seen(self, fact: ToolReturned, key: str, facts: ToolFacts, agent: _Agent) -> ToolSeen:
         result = fact.result
@@ -250,23 +252,25 @@ class Observer:
         return ToolSeen(
             at, at - self._thought, self.step, agent.round, fact.agent, fact.tool, key, known,
             outcome, effect, novel, last != known, work, agent.epoch, facts, fact.args, text,
+            fact.node,
         )  # fmt: skip
 
-    def _close(self, name: str, agent: _Agent, at: float) -> RoundSeen:
+    def _close(self, fact: ModelReturned | ToolReturned, agent: _Agent) -> RoundSeen:
         agent.pending = 0
         calls, tools = tuple(agent.calls), tuple(agent.tools)
         symbol = digest_text(str(agent.symbols))
         agent.refused = 0 if agent.ran else agent.refused + 1
         return RoundSeen(
-            at,
-            at - self._thought,
+            fact.at,
+            fact.at - self._thought,
             self.step,
-            name,
+            fact.agent,
             symbol,
             calls,
             tools,
             agent.waits,
             agent.refused,
+            fact.node,
         )
 
     def _agent(self, name: str) -> _Agent:

@@ -55,6 +55,7 @@ class ToolSeen(NamedTuple):
     facts: ToolFacts
     args: Mapping[str, object] | str
     text: str
+    node: str = ""
 
 
 class StartSeen(NamedTuple):
@@ -114,6 +115,7 @@ class RoundSeen(NamedTuple):
     tools: tuple[str, ...]
     waits: bool
     refused: int = 0
+    node: str = ""
 
 
 class NodeSeen(NamedTuple):

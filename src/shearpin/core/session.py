@@ -178,7 +178,7 @@ class Session(Memory):
 
     def _round(self, whole: RoundSeen, verdict: Verdict) -> Verdict:
         verdict = self._observe(self._round_routes, whole, verdict)
-        if whole.refused >= self.settings.breaker.refused_rounds and self.stopped is None:
+        if whole.refused >= self.settings.limits.refused_rounds and self.stopped is None:
             return self._nothing_runs(whole) or verdict
         if self._breaker.state != "closed" or self._round_evidence:
             verdict = _stronger(verdict, self._settle(whole))
@@ -266,6 +266,11 @@ class Session(Memory):
         if given is verdict and isinstance(verdict, Halt):
             self.stopped = verdict
         return given
+
+    def pardon(self, reason: str) -> None:
+        """Take back a halt whose reason begins so: what it was given for has been changed."""
+        if self.stopped is not None and self.stopped.reason.startswith(reason):
+            self.stopped = None
 
     # -- progress and recovery ----------------------------------------------------------------
 

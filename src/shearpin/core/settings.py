@@ -8,6 +8,8 @@ from typing import Literal, TypeAlias
 
 from shearpin.core.breaker import BreakerSettings
 from shearpin.core.detectors import DEFAULT_DETECTORS, Detector
+from shearpin.core.overrides import Override
+from shearpin.core.patience import Patience, patient, patient_breaker
 from shearpin.core.tools import IGNORED_ARGUMENTS, ToolFacts
 from shearpin.errors import ConfigError
 
@@ -25,18 +27,27 @@ class Settings:
         mode: `observe` records and never acts, `warn` nudges at most, `enforce` acts.
         detectors: the rules, each a frozen config; at most one of each kind.
         breaker: patience of the circuit breaker.
+        patience: from 0 to 1, or `minimal`, `low`, `medium`, `high`, `maximal`: scales the counts
+            of rules and breaker that were not set by hand.
+        overrides: other thresholds for some tools or nodes; the first that matches counts.
         tools: what is known of tools, by name; see `ToolFacts`.
         ignored_arguments: argument names that are commentary, not part of a call's identity, unless
             a tool's facts say otherwise.
         language: of nudges and final messages, `en` or `zh`.
+        rules: the detectors under this patience; made from the fields above.
+        limits: the breaker's settings under this patience; likewise.
     """
 
     mode: Mode = "enforce"
     detectors: tuple[Detector, ...] = DEFAULT_DETECTORS
     breaker: BreakerSettings = field(default_factory=BreakerSettings)
+    patience: Patience = 0.5
+    overrides: tuple[Override, ...] = ()
     tools: Mapping[str, ToolFacts] = field(default_factory=dict[str, ToolFacts])
     ignored_arguments: frozenset[str] = IGNORED_ARGUMENTS
     language: Literal["en", "zh"] = "en"
+    rules: tuple[Detector, ...] = field(init=False, repr=False, compare=False)
+    limits: BreakerSettings = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -53,6 +64,8 @@ class Settings:
             if family in seen:
                 raise ConfigError(f"detectors holds two {family!r} rules; keep one of them")
             seen.add(family)
+        object.__setattr__(self, "rules", patient(self.detectors, self.patience))
+        object.__setattr__(self, "limits", patient_breaker(self.breaker, self.patience))
         for name, facts in self.tools.items():
             if not isinstance(facts, ToolFacts):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ConfigError(f"tools[{name!r}] must be ToolFacts(...), not {facts!r}")

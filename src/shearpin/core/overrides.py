@@ -1,0 +1,158 @@
+"""Other thresholds for some tools or nodes: which rules are meant, and the probe that obeys.
+
+Contract: there is one probe per rule, whatever is overridden, so state does not grow; only the numbers
+it reads change with the tool or node that an observation is about. A rule that is switched off for a
+tool goes on watching it, in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final
+
+from shearpin.core.detectors.base import Detector, Probe
+from shearpin.core.patience import Patience, patience_value, patient
+from shearpin.core.seen import MessageSeen, NodeSeen, RoundSeen, Seen, StartSeen, ToolSeen
+from shearpin.errors import ConfigError
+from shearpin.findings import Finding
+
+__all__ = ["Override", "probe_of"]
+
+_MOST_KNOWN: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """Other thresholds for what some tools or nodes do. The first override that matches counts.
+
+    Attributes:
+        tools: names of tools; `*` and `?` stand for any characters.
+        nodes: names of graph nodes, likewise. With both given, both have to match.
+        patience: in place of the guard's own; None keeps that.
+        detectors: rules with other numbers, in place of the guard's rule of the same family.
+        off: families of rules that say nothing about these tools or nodes.
+
+    A whole round (which the rules about sequences look at) is matched if all its tools are.
+
+    Raises:
+        ConfigError: nothing is named, or what is named is no rule.
+
+    Example:
+        >>> Override(tools=("browser_*",), patience="high").tools
+        ('browser_*',)
+    """
+
+    tools: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    patience: Patience | None = None
+    detectors: tuple[Detector, ...] = ()
+    off: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("tools", "nodes", "off"):
+            if isinstance(getattr(self, name), str):
+                raise ConfigError(f"Override.{name} must be a tuple of names, not one text")
+        if not self.tools and not self.nodes:
+            raise ConfigError("Override needs tools=... or nodes=...: what is it for?")
+        if self.patience is not None:
+            patience_value(self.patience)
+        for detector in self.detectors:
+            if not isinstance(getattr(detector, "family", None), str):
+                raise ConfigError(
+                    f"Override.detectors must hold rules such as Repeats(), not {detector!r}"
+                )
+
+    def matches(self, tools: Sequence[str], node: str) -> bool:
+        """Whether it is meant for calls of these tools at this node."""
+        if self.tools and not (tools and all(_any(self.tools, tool) for tool in tools)):
+            return False
+        return not self.nodes or _any(self.nodes, node)
+
+    def apply(self, detector: Detector) -> Detector | None:
+        """The rule as it is here; None where it is to say nothing."""
+        family = detector.family
+        if family in self.off:
+            return None
+        own = next((other for other in self.detectors if other.family == family), None)
+        if own is not None:
+            return own
+        return detector if self.patience is None else patient([detector], self.patience)[0]
+
+
+def probe_of(detector: Detector, scaled: Detector, overrides: Iterable[Override]) -> Probe:
+    """A probe for a rule that obeys the overrides.
+
+    Args:
+        detector: the rule as it was given; overrides with a patience of their own start from it.
+        scaled: the rule under the guard's patience.
+        overrides: the first one that matches counts.
+    """
+    rules = [(override, override.apply(detector)) for override in overrides]
+    kept = [(override, scaled if rule is detector else rule) for override, rule in rules]
+    if all(rule is scaled for _, rule in kept):
+        return scaled.probe()
+    return _Overridden(scaled, kept)
+
+
+class _Overridden:
+    """One probe whose numbers depend on what an observation is about."""
+
+    def __init__(
+        self, detector: Detector, rules: Sequence[tuple[Override, Detector | None]]
+    ) -> None:
+        configs = [detector, *(rule for _, rule in rules if rule is not None)]
+        # What a probe keeps is bounded by its largest count: the most patient config makes it.
+        self._probe = max(configs, key=_size).probe()
+        self._default = detector
+        self._rules = rules
+        self._known: dict[tuple[tuple[str, ...], str], Detector | None] = {}
+
+    def observe(self, seen: Seen) -> Finding | None:
+        place = _place(seen)
+        if place not in self._known:
+            if len(self._known) >= _MOST_KNOWN:  # names come from models: keep the memory bounded
+                self._known.clear()
+            self._known[place] = self._rule(*place)
+        rule = self._known[place]
+        setattr(self._probe, "_config", rule or self._default)  # noqa: B010
+        found = self._probe.observe(seen)
+        return None if rule is None else found
+
+    def _rule(self, tools: tuple[str, ...], node: str) -> Detector | None:
+        for override, rule in self._rules:
+            if override.matches(tools, node):
+                return rule
+        return self._default
+
+    def forget(self, agent: str | None) -> None:
+        self._probe.forget(agent)
+
+    def dump(self) -> object:
+        return self._probe.dump()
+
+    def load(self, data: object) -> None:
+        self._probe.load(data)
+
+
+def _place(seen: Seen) -> tuple[tuple[str, ...], str]:
+    if isinstance(seen, ToolSeen):
+        return (seen.tool,), seen.node
+    if isinstance(seen, RoundSeen):
+        return seen.tools, seen.node
+    if isinstance(seen, StartSeen):
+        return (seen.tool,), ""
+    if isinstance(seen, MessageSeen | NodeSeen):
+        return (), seen.node
+    return (), ""
+
+
+def _any(patterns: Iterable[str], name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _size(detector: Detector) -> int:
+    names: tuple[str, ...] = tuple(getattr(detector, "__dataclass_fields__", ()))
+    values: list[object] = [getattr(detector, name) for name in names]
+    return sum(value for value in values if type(value) is int)
