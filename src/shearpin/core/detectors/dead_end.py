@@ -22,6 +22,10 @@ _FULL = 224
 _PIECES = 8
 _HEAD = 900
 _TAIL = 300
+_LONG_LINE = 240
+
+_ACKNOWLEDGEMENT = 48
+"""A shorter answer to a new call ("saved", "1 row affected") says nothing of a standstill, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,8 @@ class _DeadEndProbe:
         if seen.effect in ("think", "wait", "handoff") or seen.outcome == "blocked":
             return None
         drift = self._drifts.get(seen.agent)
-        if (seen.fresh and self._learn(seen.text)) or seen.facts.polling:
+        acknowledged = seen.novel and seen.outcome == "ok" and len(seen.text) < _ACKNOWLEDGEMENT
+        if (seen.fresh and self._learn(seen.text)) or acknowledged or seen.facts.polling:
             if drift is not None:
                 drift.count, drift.round = 0, seen.round
             return None
@@ -188,7 +193,7 @@ def _pieces(result: str) -> list[int]:
     if len(result) > _HEAD + _TAIL:
         result = result[:_HEAD] + "\n" + result[-_TAIL:]
     lines = result.split("\n")
-    if len(lines) < 3:
+    if len(lines) < 3 and len(result) > _LONG_LINE:
         lines = result.replace(", ", "\n").replace(". ", "\n").split("\n")
     hashes = {crc32(line.strip().encode()) for line in lines}
     return sorted(hashes)[:_PIECES]

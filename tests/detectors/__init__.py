@@ -1,0 +1,1 @@
+"""Each further rule: reached at default settings, quiet on its legitimate twin."""
