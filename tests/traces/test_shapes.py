@@ -102,9 +102,16 @@ def test_arguments_that_were_not_json_are_the_raw_text() -> None:
         {"name": "a", "args": "{oops"},
         {"name": "a", "args": {"_unparsed": "{oops", "b": 1}},
         {"name": "a", "args": None},
+        {"name": "a", "args": ["ls", "-l"]},
     ]
     (step,) = parse_run({"run": "r", "steps": [{"calls": calls}]}).steps
-    assert [call.args for call in step.calls] == ["{oops", "{oops", calls[2]["args"], {}]
+    assert [call.args for call in step.calls] == [
+        "{oops",
+        "{oops",
+        calls[2]["args"],
+        {},
+        {"": ["ls", "-l"]},
+    ]
 
 
 def test_the_expected_finding_counts_where_findings_is_absent() -> None:
@@ -140,7 +147,7 @@ def test_all_usage_is_read() -> None:
         ("steps.0.calls.0", None, "steps[0].calls[0]", "must be an object, not null"),
         ("steps.0.calls.0.id", 7, "steps[0].calls[0].id", "text"),
         ("steps.0.calls.0.name", "", "steps[0].calls[0].name", "non-empty"),
-        ("steps.0.calls.0.args", [1], "steps[0].calls[0].args", "an object, or text"),
+        ("steps.0.calls.0.args", 7, "steps[0].calls[0].args", "an object, a list, or text"),
         ("steps.0.calls.0.status", "great", "steps[0].calls[0].status", "one of bad_args"),
         ("steps.0.calls.0.args_digest", 1, "steps[0].calls[0].args_digest", "text or null"),
         ("steps.0.calls.0.result_digest", 1, "steps[0].calls[0].result_digest", "text or null"),

@@ -182,7 +182,7 @@ class Breaker:
 
     def recover(self, key: str, round_: int) -> None:
         """Remember which loop was left, so that a relapse is recognised."""
-        if len(self.recovered) >= 8:
+        if key not in self.recovered and len(self.recovered) >= 8:
             self.recovered.pop(next(iter(self.recovered)))
         self.recovered[key] = round_
 

@@ -57,6 +57,7 @@ _SPANS = re.compile(
 )
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD = re.compile(r"\w+")
+_TRACEBACK = "Traceback (most recent call last)"
 _SPACE = re.compile(r"\s+")
 
 
@@ -99,7 +100,12 @@ def words_of(texts: Iterable[str]) -> frozenset[str]:
 
 
 def mask_error(text: str, echoed: frozenset[str] = frozenset()) -> str:
-    """The kind of error that a message tells of, blind to what exactly it was about."""
+    """The kind of error that a message tells of, blind to what exactly it was about.
+
+    Of a traceback only the last line counts: the lines above it quote the code that was run.
+    """
+    if _TRACEBACK in text:
+        text = text.rstrip().rpartition("\n")[2]
     if len(text) > 2 * EDGE:
         text = text[:EDGE] + " … " + text[-EDGE:]
     text = _SPANS.sub("§", text)

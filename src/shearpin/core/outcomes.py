@@ -21,6 +21,7 @@ Outcome: TypeAlias = Literal[
 ]
 
 _HEAD = 240
+_STATE_LENGTH = 80
 _UNKNOWN = re.compile(
     r"^\W*(?:error:?\s*)?(?:unknown (?:tool|function)\b|no such tool\b|未知工具|没有这个工具)"
     r"|\bis not a valid tool\b|^\W*(?:error:?\s*)?tool\b.{0,80}\b(?:not found|does not exist|is not available|not registered)",
@@ -43,7 +44,9 @@ _ERROR = re.compile(
     r"|^\W*\w*(?:Error|Exception)\b|\berror(?: executing| in| while|:)|\bno such (?:file|table|column|directory|option|user|container|command)"
     r"|command not found|permission denied|not recognized|syntax error|access denied|traceback \(most recent"
     r"|^\W*(?:invalid|illegal|unknown|unrecognized|missing)\b|is not (?:found|defined|allowed|recognized|valid)|does(?: not|n't) exist"
-    r"|^\W*(?:错误|失败|无法|不存在|未找到该)",
+    r"|^\W*(?:错误|失败|无法|不存在|未找到该)|失败[：:]|不存在[\"。，]?|无权限?|拒绝访问"
+    r"|[\"']error[\"']\s*:\s*(?!null|none|false|0\b|[\"'\[{]\s*[\"'\]}])|[\"'](?:success|ok)[\"']\s*:\s*false"
+    r"|[\"']status[\"']\s*:\s*[\"'](?:error|failed|failure)[\"']",
     re.IGNORECASE,
 )
 _EXIT = re.compile(
@@ -64,14 +67,14 @@ _EMPTY = re.compile(
 
 _PENDING = re.compile(
     r"\b(?:pending|queued|in progress|in-progress|processing|still running|running|not ready|not finished|waiting|scheduled|"
-    r"initiali[sz]ing|warming|provisioning|preparing|building|uploading|downloading|starting)\b|进行中|处理中|审批中|排队|等待|运行中|准备中",
+    r"initiali[sz]ing|warming|rolling out|deploying|installing|syncing|converging|provisioning|preparing|building|uploading|downloading|starting)\b|进行中|处理中|审批中|排队|等待|运行中|准备中",
     re.IGNORECASE,
 )
 
 
 def is_pending(text: str) -> bool:
     """Whether a short result says that something is still under way, so that asking again makes sense."""
-    return len(text) <= _HEAD and _PENDING.search(text) is not None
+    return len(text) <= _STATE_LENGTH and _PENDING.search(text) is not None
 
 
 def result_text(result: object) -> str:
@@ -88,7 +91,7 @@ def result_text(result: object) -> str:
 _ERROR_HINTS = (
     "error", "exception", "fail", "fatal", "invalid", "unable", "cannot", "can't", "could", "denied", "reject",
     "traceback", "no such", " not ", "n't exist", "illegal", "unknown", "unrecognized", "missing", "tool",
-    "错误", "失败", "无法", "不存在", "未找到", "未知",
+    "错误", "失败", "无法", "不存在", "未找到", "未知", "无权", "拒绝", "false",
 )  # fmt: skip
 _EMPTY_STARTS = frozenset("nzwubexr0没无未空暂")
 _EDGES = " \t\r\n()[]{}<>\"'`.,:;!*-_=#|\\/"
@@ -112,6 +115,8 @@ def outcome_of(text: str, status: CallStatus) -> Outcome:
 
 def _read(text: str) -> Outcome:
     size = len(text)
+    if size <= _HEAD and text[:1] in ("{", "[") and _hollow(text):
+        return "empty"
     if size <= 120:
         first = text.lstrip(_EDGES)[:1]
         if (not first or first.lower() in _EMPTY_STARTS) and _EMPTY.match(text):
@@ -127,6 +132,18 @@ def _read(text: str) -> Outcome:
             return "unknown_tool"
         return "transient" if size < _HEAD and _TRANSIENT.search(head) else "error"
     return "unknown_tool" if size < _HEAD and _UNKNOWN.search(head) else "ok"
+
+
+_KEYS = re.compile(r"[\"'][\w .-]*[\"']\s*:")
+_CONTENT = re.compile(r"[A-Za-z1-9\u4e00-\u9fff]")
+_HOLLOW = re.compile(r"\b(?:false|null|None|False)\b")
+
+
+def _hollow(text: str) -> bool:
+    """Whether a JSON text has a place for content and nothing in it: `{"total": 0, "items": []}`."""
+    if "[]" not in text and "{}" not in text and "null" not in text:
+        return False
+    return _CONTENT.search(_HOLLOW.sub("", _KEYS.sub("", text))) is None
 
 
 def _failed(low: str, text: str, size: int) -> bool:

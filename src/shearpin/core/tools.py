@@ -100,7 +100,10 @@ _VERBS: tuple[tuple[Effect, str], ...] = (
         r"write|edit|update|create|delete|remove|add|insert|set|put|post|send|book|cancel|patch|replace|"
         r"apply|commit|move|rename|save|submit|upload|attach|reserve|modify|append|install|deploy|publish|"
         r"tag|assign|close|open_pr|merge|pay|charge|refund|order|buy|register|schedule|upsert|store|log|draw|"
-        r"generate|make|build_index|fix|format|convert|exchange|return_delivered|"
+        r"generate|make|fix|format|convert|exchange|produce|emit|push|enqueue|dispatch|trigger|start|stop|restart|"
+        r"grant|revoke|enable|disable|prepend|rewrite|refactor|sign|approve|reject|archive|import|export|sync|"
+        r"migrate|provision|scale|rollback|configure|lock|unlock|notify|reply|comment|label|invite|allocate|"
+        r"ensure|copy|print|translate|"
         r"修改|更新|写入?|创建|删除|添加|新增|设置|发送|通知|上传|提交|预订|取消|保存|生成|移动|安装|绘制|登记",
     ),
     (
@@ -146,10 +149,38 @@ def effect_of(tool: str, args: Mapping[str, object] | str, facts: ToolFacts | No
         if facts.destructive or facts.read_only is False:
             return "wait" if facts.polling else "write"
     effect = _effect_of_name(tool)
-    if effect == "run":
-        command = _command(args)
-        return effect if command is None else effect_of_command(command)
-    return effect
+    if isinstance(args, str):
+        return effect
+    if effect != "run":
+        return effect if _OPERATIONS.isdisjoint(args) else _effect_of_operation(args, effect)
+    command = _command(args)
+    if command is not None:
+        return effect_of_command(command)
+    return _effect_of_operation(args, "write" if "patch" in args else "run")
+
+
+_OPERATIONS = frozenset(
+    {"op", "operation", "action", "method", "verb", "sql", "statement", "操作", "动作"}
+)
+_STATEMENTS: dict[str, Effect] = {
+    "select": "read", "with": "read", "describe": "read", "desc": "read", "explain": "read",
+    "head": "read", "options": "read", "patch": "write", "alter": "write", "drop": "write",
+    "truncate": "write", "begin": "run", "modify": "write", "call": "run",
+}  # fmt: skip
+
+
+def _effect_of_operation(args: Mapping[str, object], otherwise: Effect) -> Effect:
+    """What a call of a many-purpose tool does, from the argument that names the operation."""
+    for name, value in args.items():
+        if name in _OPERATIONS and isinstance(value, str):
+            words = value[:40].split(None, 1)
+            effect = _effect_of_word(words[0].lower()) if words else "run"
+            return otherwise if effect == "run" else effect
+    return otherwise
+
+
+def _effect_of_word(word: str) -> Effect:
+    return _STATEMENTS.get(word) or _effect_of_name(word)
 
 
 _NAMES: dict[str, Effect] = {}

@@ -161,8 +161,10 @@ def _unusual_args(args: object) -> _Object | str:
         return {}
     if type(args) is str:
         return args
+    if type(args) is list:
+        return {"": cast("object", args)}
     if type(args) is not dict:
-        wrong("args", args, "an object, or text where the arguments could not be parsed")
+        wrong("args", args, "an object, a list, or text where the arguments could not be parsed")
     members = cast("_Object", args)
     text = members["_unparsed"]
     return text if type(text) is str and len(members) == 1 else members

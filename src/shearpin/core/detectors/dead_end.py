@@ -20,12 +20,12 @@ _BITS = 1024
 _FULL = 224
 """Bits set in a generation before the next begins: one new line in five is then taken for old."""
 _PIECES = 8
-_HEAD = 900
-_TAIL = 300
+_HEAD = 400
+_TAIL = 160
 _LONG_LINE = 240
 
 _ACKNOWLEDGEMENT = 48
-"""A shorter answer to a new call ("saved", "1 row affected") says nothing of a standstill, in characters."""
+"""A shorter answer to a new call ("saved", "1 row affected") is no standstill, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +191,8 @@ def _bits(data: object) -> int:
 def _pieces(result: str) -> list[int]:
     """A sample of the hashes of a result's lines, always the same for the same lines."""
     if len(result) > _HEAD + _TAIL:
-        result = result[:_HEAD] + "\n" + result[-_TAIL:]
-    lines = result.split("\n")
+        result = f"{result[:_HEAD]}\n{result[-_TAIL:]}"
+    lines = result.encode("utf-8", "surrogatepass").split(b"\n")
     if len(lines) < 3 and len(result) > _LONG_LINE:
-        lines = result.replace(", ", "\n").replace(". ", "\n").split("\n")
-    hashes = {crc32(line.strip().encode()) for line in lines}
-    return sorted(hashes)[:_PIECES]
+        lines = lines[0].replace(b". ", b", ").split(b", ") + lines[1:]
+    return sorted(set(map(crc32, lines)))[:_PIECES]

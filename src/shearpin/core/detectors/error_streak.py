@@ -53,7 +53,7 @@ class ErrorStreaks:
     watches: ClassVar[tuple[type[Seen], ...]] = (ToolSeen,)
 
     nudge: int = 4
-    block: int | None = 6
+    block: int | None = 8
     ceiling: Severity = Severity.BLOCK
 
     def __post_init__(self) -> None:
@@ -64,10 +64,13 @@ class ErrorStreaks:
 
 
 class _Streak:
-    __slots__ = ("call", "count", "epoch", "error", "onset", "round", "varied")
+    """An error is known by two digests: as it stands, and without the words of its own arguments."""
 
-    def __init__(self, error: str, seen: ToolSeen) -> None:
+    __slots__ = ("call", "count", "epoch", "error", "onset", "plain", "round", "varied")
+
+    def __init__(self, error: str, plain: str, seen: ToolSeen) -> None:
         self.error = error
+        self.plain = plain
         self.call = seen.call_key
         self.varied = False
         self.count = 1
@@ -93,13 +96,18 @@ class _ErrorStreakProbe:
         if outcome == "empty" and seen.effect in ("write", "wait", "think", "handoff"):
             return None
         name = _name(seen)
-        error = _EMPTY if outcome == "empty" else _error(seen)
+        error, plain = (_EMPTY, _EMPTY) if outcome == "empty" else _errors(seen)
         streak = self._streaks.get(name)
-        if streak is None or streak.error != error or streak.epoch != seen.epoch:
+        if (
+            streak is None
+            or streak.epoch != seen.epoch
+            or (streak.error != error and streak.plain != plain)
+        ):
             if streak is None and len(self._streaks) >= _CAPACITY:
                 self._streaks.popitem(last=False)
-            self._streaks[name] = _Streak(error, seen)
+            self._streaks[name] = _Streak(error, plain, seen)
             return None
+        streak.error, streak.plain = error, plain
         self._streaks.move_to_end(name)
         streak.varied = streak.varied or streak.call != seen.call_key
         if streak.round == seen.round:
@@ -138,16 +146,17 @@ class _ErrorStreakProbe:
 
     def dump(self) -> object:
         return [
-            [name, s.error, s.call, s.varied, s.count, s.onset, s.round, s.epoch]
+            [name, s.error, s.plain, s.call, s.varied, s.count, s.onset, s.round, s.epoch]
             for name, s in self._streaks.items()
         ]
 
     def load(self, data: object) -> None:
         self._streaks.clear()
         for item in sequence(data):
-            name, error, call, varied, count, onset, round_, epoch = row(item, 8)
+            name, error, plain, call, varied, count, onset, round_, epoch = row(item, 9)
             streak = self._streaks[text(name)] = _Streak.__new__(_Streak)
-            streak.error, streak.call, streak.varied = text(error), text(call), flag(varied)
+            streak.error, streak.plain, streak.call = text(error), text(plain), text(call)
+            streak.varied = flag(varied)
             streak.count, streak.onset = whole(count), whole(onset)
             streak.round, streak.epoch = whole(round_), whole(epoch)
 
@@ -160,10 +169,13 @@ def _name(seen: ToolSeen) -> str:
     return digest_text(f"{seen.agent}\0{seen.tool}\0{word or ''}")[:8]
 
 
-def _error(seen: ToolSeen) -> str:
+def _errors(seen: ToolSeen) -> tuple[str, str]:
     args = seen.args
     texts = [args] if isinstance(args, str) else _strings(args)
-    return digest_text(mask_error(seen.text, words_of(texts)))[:8]
+    plain = mask_error(seen.text)
+    own = words_of(texts)
+    masked = plain if own.isdisjoint(words_of([plain])) else mask_error(seen.text, own)
+    return digest_text(masked)[:8], digest_text(plain)[:8]
 
 
 def _strings(args: Mapping[str, object]) -> list[str]:

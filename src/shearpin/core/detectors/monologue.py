@@ -57,7 +57,7 @@ class Monologues:
 
     nudge: int = 3
     stop: int | None = 6
-    similarity: float = 0.8
+    similarity: float = 0.65
     near_characters: int = 300
     ceiling: Severity = Severity.STOP
 

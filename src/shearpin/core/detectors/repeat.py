@@ -149,8 +149,10 @@ class _RepeatProbe:
         elif pair.kind in ("error", "bad_args"):
             stop = config.error_stop
         waiting = seen.facts.polling or pair.kind == _WAITING
-        if waiting:
-            ceiling = min(ceiling, Severity.NUDGE if seen.facts.polling else Severity.BLOCK)
+        if seen.facts.polling:
+            ceiling = min(ceiling, Severity.NUDGE)
+        elif waiting:
+            block, stop = None if block is None else 2 * block, None
         level = level_of(count, config.nudge, block, stop, ceiling)
         if level is Severity.NONE:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar
 from zlib import crc32
 
@@ -89,16 +90,16 @@ class _StagnationProbe:
 
     def observe(self, seen: Seen) -> Finding | None:
         assert isinstance(seen, ToolSeen)
-        text = seen.text
-        if (
-            seen.outcome != "ok"
-            or len(text) < self._config.least_characters
-            or seen.effect not in ("read", "run")
-        ):
+        still = self._agents.get(seen.agent)
+        size = len(seen.text)
+        # a text of some length is no acknowledgement, whatever the call was meant to do
+        echoed = still is not None and size >= _WORDY and seen.result_key == still.result_key
+        if not echoed and (seen.outcome != "ok" or size < self._least(seen)):
             self._agents.pop(seen.agent, None)
             return None
-        still = self._agents.get(seen.agent)
-        if still is None or still.epoch != seen.epoch or not self._again(still, seen):
+        if still is None or not (
+            echoed or (still.epoch == seen.epoch and self._again(still, seen))
+        ):
             if still is None and len(self._agents) >= _CAPACITY:
                 self._agents.popitem(last=False)
             self._agents[seen.agent] = _Standstill(seen)
@@ -123,6 +124,12 @@ class _StagnationProbe:
             cause="nothing_new",
             hard=False,
         )
+
+    def _least(self, seen: ToolSeen) -> float:
+        """How long a result must be to tell of anything: of unknown tools only a longer one does."""
+        if seen.effect == "read":
+            return self._config.least_characters
+        return max(_WORDY, self._config.least_characters) if seen.effect == "run" else inf
 
     def _again(self, still: _Standstill, seen: ToolSeen) -> bool:
         """Whether a result says what the last one said; words count if the sizes agree."""
