@@ -64,7 +64,7 @@ class ErrorStreaks:
 
 
 class _Streak:
-    """An error is known by two digests: as it stands, and without the words of its own arguments."""
+    """An error has two digests: as it stands, and without the words of its own arguments."""
 
     __slots__ = ("call", "count", "epoch", "error", "onset", "plain", "round", "varied")
 

@@ -126,7 +126,7 @@ class _StagnationProbe:
         )
 
     def _least(self, seen: ToolSeen) -> float:
-        """How long a result must be to tell of anything: of unknown tools only a longer one does."""
+        """How long a result must be to tell of anything: of unknown tools only a long one does."""
         if seen.effect == "read":
             return self._config.least_characters
         return max(_WORDY, self._config.least_characters) if seen.effect == "run" else inf
