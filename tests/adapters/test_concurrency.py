@@ -11,8 +11,8 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 import shearpin
 from shearpin.adapters.calls import HANDLER
+from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.langgraph.state import Threads
-from shearpin.adapters.run import ThreadState
 from shearpin.core.settings import Settings
 from shearpin.testing import StrictProvider, asks_for
 from tests.adapters.builds import HELLO, MOST_CALLS, agent, polite, react, runaway, saver

@@ -9,8 +9,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 import shearpin
 from shearpin.adapters import calls, toolcalls
+from shearpin.adapters.judge import Judge
 from shearpin.adapters.langgraph import nodes, supervisor
-from shearpin.adapters.run import Judge, Run
+from shearpin.adapters.numbering import Numbers
+from shearpin.adapters.run import Run
 from shearpin.core.session import Session
 from tests.adapters.builds import HELLO, THREAD, agent, polite, react, run, saver
 
@@ -36,11 +38,11 @@ SEAMS: list[tuple[Any, str]] = [
     (toolcalls, "ToolCalled"),
     (toolcalls, "ToolReturned"),
     (toolcalls, "_message_in"),
-    (Run, "model_call_id"),
-    (Run, "tool_call_id"),
-    (Run, "forget"),
+    (Numbers, "model_call"),
+    (Numbers, "tool_call"),
+    (Numbers, "forget"),
     (Run, "shrank"),
-    (supervisor, "_Voyage"),
+    (supervisor, "Voyage"),
     (supervisor.states, "save"),
     (supervisor.states, "asave"),
     (InMemorySaver, "put_writes_of_ours"),
@@ -74,7 +76,7 @@ async def test_a_fault_leaves_the_run_as_it_was(
             patch.setattr(owner, name, breaks)
         result = await run(app, how)
     assert [m.content for m in result["messages"]] == expected
-    if name == "_Voyage" or name == ("save" if how == "ainvoke" else "asave"):
+    if name == "Voyage" or name == ("save" if how == "ainvoke" else "asave"):
         return
     report = app.report(THREAD)
     if name == "drain":

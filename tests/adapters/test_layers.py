@@ -213,7 +213,7 @@ def test_a_graph_joins_the_plain_scope() -> None:
 
 
 def test_tools_that_do_not_exist_and_bad_arguments_are_told_apart() -> None:
-    from shearpin.adapters.run import Judge
+    from shearpin.adapters.judge import Judge
 
     statuses: list[str] = []
     original = Judge.after

@@ -93,11 +93,12 @@ def test_retries_and_fallbacks_inside_do_not_hide_a_stop() -> None:
         """Answers every failure of the model by itself."""
 
         def wrap_model_call(self, request: Any, handler: Any) -> Any:
-            for _ in range(3):
+            failures: list[Exception] = []
+            while len(failures) < 3:
                 try:
                     return handler(request)
-                except Exception:
-                    continue
+                except Exception as error:
+                    failures.append(error)
             return AIMessage("gave up")
 
     model = runaway()

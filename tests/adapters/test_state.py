@@ -119,7 +119,7 @@ def test_nothing_is_written_for_a_graph_that_made_no_call() -> None:
     counter(plain).invoke(HELLO, THREAD)
     shearpin.guard(counter(guarded)).invoke(HELLO, THREAD)
     assert len(guarded.writes) == len(plain.writes)
-    assert load(guarded, "t1") is None
+    assert load(guarded, "t1", lambda where, error: None) is None
 
 
 def test_a_snapshot_is_not_seen() -> None:

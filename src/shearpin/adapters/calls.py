@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -21,6 +21,7 @@ from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphBubbleUp
 
 from shearpin.adapters.messages import content_text, requests_of, usage_of
+from shearpin.adapters.places import Place, place_of
 from shearpin.adapters.run import OpenCall, Run
 from shearpin.adapters.signals import HardStop, PausingStop, Stop, stop_in
 from shearpin.events import (
@@ -33,40 +34,9 @@ from shearpin.events import (
 )
 from shearpin.verdicts import PROCEED, Halt, Verdict
 
-__all__ = ["HANDLER", "CallLayer", "Place", "current_run", "place_of", "status_of_error"]
+__all__ = ["HANDLER", "CallLayer", "current_run", "status_of_error"]
 
 T = TypeVar("T")
-
-
-class Place(NamedTuple):
-    """Where in the tree something happens.
-
-    Attributes:
-        task: the host's id of the node execution, empty outside a graph.
-        agent: the path of graphs without task ids, `main` for the root.
-        node: the node's name.
-    """
-
-    task: str
-    agent: str
-    node: str
-
-
-def place_of(metadata: Mapping[str, object] | None) -> Place:
-    """The place that callback or node metadata names."""
-    if not metadata:
-        return Place("", "main", "")
-    namespace = metadata.get("langgraph_checkpoint_ns")
-    node = metadata.get("langgraph_node")
-    if not isinstance(namespace, str) or not isinstance(node, str):
-        return Place("", "main", "")
-    task = namespace.rpartition(":")[2]
-    if "|" not in namespace:
-        return Place(task, "main", node)
-    parts = [part.partition(":")[0] for part in namespace.split("|")[:-1]]
-    agent = "/".join(part for part in parts if not part.isdigit())
-    name = metadata.get("lc_agent_name")
-    return Place(task, f"{agent}:{name}" if isinstance(name, str) else agent, node)
 
 
 class CallLayer(BaseCallbackHandler):
@@ -119,7 +89,7 @@ class CallLayer(BaseCallbackHandler):
             run, place = self.run, place_of(metadata)
             if run.closed:
                 return self._over() or PROCEED, place
-            call = run.model_call_id(place.task)
+            call = run.numbers.model_call(place.task or run.id)
             model = metadata.get("ls_model_name") if metadata else None
             run.speakers.add((place.agent, place.node))
             verdict = run.before(
@@ -202,7 +172,9 @@ class CallLayer(BaseCallbackHandler):
                 return self._over() or PROCEED, place
             name = str((serialized or {}).get("name") or kwargs.get("name") or "tool")
             args = inputs if inputs is not None else input_str
-            call = run.tool_call_id(place.task, name, args, kwargs.get("tool_call_id"))
+            call = run.numbers.tool_call(
+                place.task or run.id, name, args, kwargs.get("tool_call_id")
+            )
             if call in run.answering:
                 run.open[run_id] = OpenCall(call, place.agent, place.node, name, args, held=True)
                 halt = run.stopped

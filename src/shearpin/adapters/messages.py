@@ -32,6 +32,7 @@ __all__ = [
     "last_word_id",
     "nudge_message",
     "removes",
+    "request_for",
     "requests_of",
     "unanswered",
     "usage_of",
@@ -120,6 +121,16 @@ def unanswered(messages: Sequence[object]) -> list[ToolRequest]:
             return [request for request in requests_of(message) if request.id not in answered]
         return []
     return []
+
+
+def request_for(call: str, messages: Sequence[object]) -> ToolRequest | None:
+    """The tool call with a given id, in the newest message that asks for it."""
+    for message in reversed(messages):
+        if isinstance(message, AIMessage):
+            for request in requests_of(message):
+                if request.id == call:
+                    return request
+    return None
 
 
 def answer(run: str, request: ToolRequest, text: str) -> ToolMessage:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from shearpin.adapters.run import Run, ThreadState
+from collections.abc import Sequence
+
+from shearpin.adapters.judge import ThreadState
+from shearpin.adapters.run import Run
 from shearpin.core.settings import Settings
 from shearpin.errors import LoopDetectedError, TrippedError
 from shearpin.report.model import Report, RunInfo, build_report
@@ -11,11 +14,17 @@ from shearpin.verdicts import Halt
 __all__ = ["report_of", "tripped"]
 
 
-def report_of(run: Run | None, settings: Settings) -> Report:
-    """The report of a run, also of one still going on; an empty one where there was none."""
+def report_of(
+    run: Run | None, settings: Settings, noted: Sequence[tuple[str, BaseException]] = ()
+) -> Report:
+    """The report of a run, also of one still going on; an empty one where there was none.
+
+    `noted` are faults that kept a run from beginning.
+    """
+    faults = tuple(f"{where}: {type(error).__name__}: {error}"[:300] for where, error in noted)
     if run is None:
         nothing = ThreadState.fresh(settings, lambda: 0.0).judge.session
-        return build_report(nothing, (), run=RunInfo())
+        return build_report(nothing, (), run=RunInfo(faults=faults))
     run.collect()
     halt = run.halted or run.stopped
     ended = run.ended if run.ended is not None else run.now()
@@ -27,7 +36,7 @@ def report_of(run: Run | None, settings: Settings) -> Report:
         outcome=run.outcome if run.closed or halt is None else "stopped",
         reason=halt.reason if halt is not None else None,
         duration_seconds=ended - run.started,
-        faults=tuple(run.state.judge.faults),
+        faults=(*run.state.judge.faults, *faults),
     )
     return build_report(run.state.judge.session, run.records, run=info)
 

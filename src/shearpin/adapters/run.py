@@ -12,19 +12,18 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
-from zlib import crc32
 
 from shearpin import clock
+from shearpin.adapters.judge import ThreadState
+from shearpin.adapters.numbering import Numbers
 from shearpin.core.journal import Record, VerdictRecord
-from shearpin.core.session import Session
-from shearpin.core.settings import Settings
 from shearpin.events import Fact, RunEnded, RunOutcome, RunStarted, TurnStarted
 from shearpin.verdicts import PROCEED, Halt, Nudge, Verdict
 
-__all__ = ["Judge", "OpenCall", "Run", "ThreadState"]
+__all__ = ["OpenCall", "Run"]
 
 logger = logging.getLogger("shearpin")
 K = TypeVar("K")
@@ -34,80 +33,7 @@ _SPACE = uuid.UUID("6f1b0c1e-1c36-5f0e-9a51-7a0f6d3c2b11")
 _NUMBERS = itertools.count(1)
 _MOST_RECORDS = 256
 _MOST_COUNTERS = 1024
-
-
-class Judge:
-    """All calls into the core, with faults contained. Tests replace its session to inject them."""
-
-    def __init__(self, session: Session, now: clock.Clock) -> None:
-        self.session = session
-        self.lock = threading.Lock()
-        self.now = now
-        self.faults: list[str] = []
-
-    def before(self, fact: Fact) -> Verdict:
-        """What the core says about something that is about to happen."""
-        with self.lock:
-            try:
-                return self.session.before(fact)
-            except Exception as error:
-                self._contain("session.before", error)
-                return PROCEED
-
-    def after(self, fact: Fact) -> Verdict:
-        """What the core says about something that happened."""
-        with self.lock:
-            try:
-                return self.session.after(fact)
-            except Exception as error:
-                self._contain("session.after", error)
-                return PROCEED
-
-    def ask(self, question: Callable[[Session], T], otherwise: T) -> T:
-        """Read something from the session; `otherwise` when that fails."""
-        with self.lock:
-            try:
-                return question(self.session)
-            except Exception as error:
-                self._contain("session", error)
-                return otherwise
-
-    def fault(self, where: str, error: BaseException) -> None:
-        """Record a contained failure of the adapter itself."""
-        with self.lock:
-            self._contain(where, error)
-
-    def _contain(self, where: str, error: BaseException) -> None:
-        logger.warning("shearpin: contained a fault in %s: %r", where, error)
-        try:
-            self.session.fault(where, error, self.now())
-        except Exception as second:
-            # The session cannot even take the note: keep it for the report.
-            logger.warning("shearpin: the session cannot record faults: %r", second)
-            if len(self.faults) < _MOST_RECORDS:
-                self.faults.append(f"{where}: {type(error).__name__}: {error}"[:300])
-
-
-@dataclass(slots=True)
-class ThreadState:
-    """What outlives a run: the session of a conversation, and where its saved copy stands.
-
-    Attributes:
-        judge: the session behind its lock.
-        turn: genuine user turns so far.
-        sequence: number of the newest saved snapshot, which orders copies in forks.
-        unsaved: True while this process knows more than the saved copy.
-    """
-
-    judge: Judge
-    turn: int = 0
-    sequence: int = 0
-    unsaved: bool = False
-
-    @classmethod
-    def fresh(cls, settings: Settings, now: clock.Clock) -> ThreadState:
-        """A thread that nothing is known of."""
-        return cls(Judge(Session(settings), now))
+_MOST_WARNINGS = 20
 
 
 class Waiting(NamedTuple):
@@ -129,28 +55,6 @@ class OpenCall:
     held: bool = False
 
 
-def _keep(kept: dict[K, T], key: K, value: T) -> None:
-    """Add to a mapping of bounded size; the oldest key goes first."""
-    kept[key] = value
-    if len(kept) > _MOST_COUNTERS:
-        del kept[next(iter(kept))]
-
-
-class _Numbers:
-    """How the calls of one task are numbered."""
-
-    __slots__ = ("aliases", "counts")
-
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-        self.aliases: dict[object, str] = {}
-
-    def next(self, key: str) -> int:
-        count = self.counts.get(key, 0)
-        _keep(self.counts, key, count + 1)
-        return count
-
-
 @dataclass(slots=True, eq=False)
 class Run:
     """One invocation under guard.
@@ -161,10 +65,12 @@ class Run:
         state: the thread's session and counters.
         answering: calls that the node layer answers itself, with the status it was told; the call
             layer then reports nothing for them.
+        numbers: gives calls their ids.
         open: calls in flight, by the host's run id.
         speakers: (agent, node) pairs that were seen to call a model.
+        resumed: whether it goes on with a turn that was paused.
         said: graphs in the tree that have their last word already.
-        uncache: nodes whose cached writes must go, because they ended a stopped run.
+        uncache: graphs and nodes whose cached writes must go: the nodes ended a stopped run.
         halted: the stop that the run ended with.
         redirects: whether guarded nodes are there to turn a refusal into a normal end.
     """
@@ -182,13 +88,14 @@ class Run:
     closed: bool = False
     halted: Halt | None = None
     redirects: bool = True
+    resumed: bool = False
+    numbers: Numbers = field(default_factory=Numbers)
     records: list[Record] = field(default_factory=list[Record])
     answering: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     open: dict[uuid.UUID, OpenCall] = field(default_factory=dict[uuid.UUID, OpenCall])
     speakers: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    uncache: list[str] = field(default_factory=list[str])
+    uncache: list[tuple[object, str]] = field(default_factory=list[tuple[object, str]])
     said: set[str] = field(default_factory=set[str])
-    _numbers: dict[str, _Numbers] = field(default_factory=dict[str, "_Numbers"])
     _refusals: dict[str, int] = field(default_factory=dict[str, int])
     _nudges: list[Waiting] = field(default_factory=list[Waiting])
     _missed: set[str] = field(default_factory=set[str])
@@ -202,7 +109,10 @@ class Run:
         self.started = self.now()
         self.started_at = clock.wall_time()
         self.id = str(uuid.uuid5(_SPACE, f"{os.getpid()}:{self.started}:{next(_NUMBERS)}"))
+        self.resumed = not new_turn
         judge = self.state.judge
+        with judge.lock:
+            self.state.users += 1
         judge.after(RunStarted(self.started, self.id, self.thread, resumed=not new_turn))
         if new_turn:
             self.state.turn += 1
@@ -219,12 +129,13 @@ class Run:
         self.halted = self.stopped
         self.closed = True
         self.outcome = outcome
+        with self.state.judge.lock:
+            self.state.users -= 1
         self.ended = self.now()
         self.state.judge.after(RunEnded(self.ended, self.id, outcome))
         self.collect()
         self.records = self._settled(self.records)
         self.open.clear()
-        self._numbers.clear()
 
     @property
     def stopped(self) -> Halt | None:
@@ -257,9 +168,14 @@ class Run:
     def not_carried_out(self, verdict: Verdict) -> None:
         """Note that a verdict could not be acted upon where it was given."""
         message = getattr(verdict, "message", None)
-        if isinstance(message, str):
+        if isinstance(message, str) and len(self._missed) < _MOST_RECORDS:
             with self._lock:
                 self._missed.add(message)
+
+    @property
+    def speaks(self) -> bool:
+        """Whether models have a part in this turn; if not, there is little to watch."""
+        return self.resumed or bool(self.speakers)
 
     @property
     def has_nudges(self) -> bool:
@@ -278,44 +194,6 @@ class Run:
         self.state.judge.fault(where, error)
 
     # -- counters -------------------------------------------------------------------------------
-
-    def model_call_id(self, task: str) -> str:
-        """The id of a model call: its number within its task; the same when that is re-executed."""
-        scope = task or self.id
-        with self._lock:
-            return f"{scope}@{self._numbers_of(scope).next('@')}"
-
-    def tool_call_id(self, task: str, name: str, args: object, given: object) -> str:
-        """The id of a tool call: the same in all layers, and the same when its task is re-executed.
-
-        `given` is the model's id of the call, where there is one. It only tells calls of one
-        execution apart: a model that is asked again gives new ids for the same calls.
-        """
-        scope = task or self.id
-        code = crc32(str(args).encode("utf-8", "replace"))
-        with self._lock:
-            numbers = self._numbers_of(scope)
-            known = numbers.aliases.get(given) if given else None
-            if known is not None:
-                return known
-            found = f"{scope}:{name}:{code}#{numbers.next(f'{name}:{code}')}"
-            if given:
-                _keep(numbers.aliases, given, found)
-            return found
-
-    def forget(self, task: str) -> None:
-        """A task starts (again) or is over: its calls are numbered from zero."""
-        if task in self._numbers:
-            with self._lock:
-                self._numbers.pop(task, None)
-
-    def _numbers_of(self, scope: str) -> _Numbers:
-        numbers = self._numbers.get(scope)
-        if numbers is None:
-            if len(self._numbers) >= _MOST_COUNTERS:
-                del self._numbers[next(iter(self._numbers))]
-            numbers = self._numbers[scope] = _Numbers()
-        return numbers
 
     def refusal(self, task: str) -> int:
         """Count a refused call of a task; 1 for the first."""

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 
 from shearpin import clock
 from shearpin.adapters.calls import HANDLER, CallLayer, current_run
+from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.reports import report_of, tripped
-from shearpin.adapters.run import Run, ThreadState
+from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
 from shearpin.events import RunOutcome
 from shearpin.recipe import Guard

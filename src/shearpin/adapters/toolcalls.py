@@ -14,8 +14,9 @@ from langchain_core.messages import ToolMessage
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
-from shearpin.adapters.calls import Place, place_of, status_of_error
+from shearpin.adapters.calls import status_of_error
 from shearpin.adapters.messages import answer
+from shearpin.adapters.places import Place, place_of
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
 from shearpin.events import CallStatus, ToolCalled, ToolRequest, ToolReturned
@@ -83,7 +84,7 @@ def _ask(
         request = ToolRequest(str(call.get("id") or ""), str(call["name"]), call.get("args") or {})
         if not request.id:
             return None
-        key = run.tool_call_id(place.task, request.name, request.args, request.id)
+        key = run.numbers.tool_call(place.task or run.id, request.name, request.args, request.id)
         if key in run.answering:
             return None
         verdict = run.before(
@@ -111,7 +112,10 @@ def _failed(run: Run, asked: _Asked, error: BaseException) -> ToolMessage:
     if halt is not None:
         return answer(run.id, asked.request, not_run(halt))
     if isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
-        _report(run, asked, str(error) or type(error).__name__, status_of_error(error))
+        try:
+            _report(run, asked, str(error) or type(error).__name__, status_of_error(error))
+        except Exception as fault:
+            run.fault("toolcalls.failed", fault)
     raise error
 
 

@@ -17,9 +17,10 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.types import Command
 
 from shearpin.adapters import toolcalls
-from shearpin.adapters.calls import HANDLER, CallLayer, current_run, place_of
+from shearpin.adapters.calls import HANDLER, CallLayer, current_run
 from shearpin.adapters.langchain.tenancy import Tenancy, ambient_config
 from shearpin.adapters.messages import last_word, nudge_message, unanswered
+from shearpin.adapters.places import place_of
 from shearpin.adapters.reports import report_of, tripped
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in

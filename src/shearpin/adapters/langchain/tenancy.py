@@ -16,7 +16,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.config import get_config
 
 from shearpin import clock
-from shearpin.adapters.run import Run, ThreadState
+from shearpin.adapters.judge import ThreadState
+from shearpin.adapters.run import Run
 from shearpin.recipe import Guard
 
 __all__ = ["Tenancy", "ambient_config"]

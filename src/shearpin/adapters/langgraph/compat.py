@@ -45,6 +45,7 @@ __all__ = [
     "reducers",
     "saver_of",
     "self_test",
+    "with_cache",
     "with_calls",
     "with_nodes",
 ]
@@ -126,6 +127,15 @@ def with_nodes(graph: AnyGraph, cls: type[AnyGraph], nodes: Mapping[str, AnyNode
     vars(twin).update(vars(graph))
     twin.nodes = dict(nodes)
     return twin
+
+
+def with_cache(graph: AnyGraph, parent: AnyGraph) -> AnyGraph | None:
+    """A graph with its own cache or the one that a parent lent it; None where there is none."""
+    if graph.cache is not None:
+        return graph
+    twin = copy.copy(graph)
+    twin.cache = parent.cache
+    return twin if twin.cache is not None else None
 
 
 def self_test(graph: AnyGraph) -> str | None:

@@ -20,6 +20,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.types import Command
 from pydantic import BaseModel
 
+from shearpin.adapters.langgraph.speaking import is_many
+
 __all__ = ["delta_of"]
 
 _MOST_PARTS = 64
@@ -118,19 +120,12 @@ def delta_of(output: object, before: object, merged: frozenset[str]) -> str | No
         return None
     writer = _Writer()
     try:
-        for update in cast("list[object]", output) if _is_many(output) else [output]:
+        for update in cast("list[object]", output) if is_many(output) else [output]:
             _add_update(writer, update, before, merged)
     except (_UnsayableError, RecursionError):
         return f"unique:{next(_UNIQUE)}"
     text = "\0".join(writer.parts)
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def _is_many(output: object) -> bool:
-    if not isinstance(output, list):
-        return False
-    items = cast("list[object]", output)
-    return any(isinstance(item, Command) for item in items[:_TAIL])
 
 
 def _add_update(writer: _Writer, update: object, before: object, merged: frozenset[str]) -> None:

@@ -11,22 +11,36 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
+from langchain_core.messages import ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
-from langgraph.types import Command
 
-from shearpin.adapters.calls import HANDLER, place_of
-from shearpin.adapters.langgraph.compat import AnyNode, AnyRunnable, executable_with
+from shearpin.adapters.calls import HANDLER
+from shearpin.adapters.langgraph.compat import (
+    AnyGraph,
+    AnyNode,
+    AnyRunnable,
+    executable_with,
+)
 from shearpin.adapters.langgraph.delta import delta_of
-from shearpin.adapters.langgraph.speaking import Unlending, may_speak, member, spoken_to
+from shearpin.adapters.langgraph.speaking import (
+    Unlending,
+    may_speak,
+    member,
+    spoken_to,
+    written_messages,
+)
 from shearpin.adapters.langgraph.stopping import AFTER_HOOK, Endings
-from shearpin.adapters.messages import is_messages, nudge_message, removes
+from shearpin.adapters.messages import is_messages, nudge_message, removes, request_for
+from shearpin.adapters.places import place_of
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
-from shearpin.events import HistoryCompacted, NodeEntered, NodeLeft
+from shearpin.events import CallStatus, HistoryCompacted, NodeEntered, NodeLeft, ToolReturned
 from shearpin.verdicts import PROCEED, Halt
 
 __all__ = ["GuardedNode", "NodePlan"]
+
+_MOST_ANSWERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +48,7 @@ class NodePlan:
     """What is known of a node when it is guarded.
 
     Attributes:
+        graph: the graph it belongs to.
         name: the node's name.
         node: the node as it was.
         bound: the node's main part, guarded where it is a subgraph or a tool node.
@@ -41,9 +56,11 @@ class NodePlan:
         endings: how its graph is ended.
         merged: channels of its graph that merge updates.
         answers: whether it answers tool calls itself, also those of a stopped run.
+        contains: whether it is a graph, whose nodes report for themselves.
         cached: whether its writes may be kept for other runs.
     """
 
+    graph: AnyGraph
     name: str
     node: AnyNode
     bound: AnyRunnable
@@ -51,6 +68,7 @@ class NodePlan:
     endings: Endings
     merged: frozenset[str]
     answers: bool
+    contains: bool
     cached: bool
 
     @property
@@ -153,7 +171,7 @@ class GuardedNode(Runnable[Any, Any]):
         plan = self.plan
         try:
             place = place_of(config.get("metadata"))
-            run.forget(place.task)
+            run.numbers.forget(place.task)
             verdict = run.before(NodeEntered(run.now(), plan.name, place.task, place.agent))
             if verdict is not PROCEED and isinstance(verdict, Halt) and not plan.runs_when_stopped:
                 return _Visit(place.task, place.agent, input, plan.inner, verdict)
@@ -169,11 +187,11 @@ class GuardedNode(Runnable[Any, Any]):
     def _left(self, run: Run, visit: _Visit, output: Any) -> Any:
         try:
             delta = None
-            if run.speakers:
+            if run.speaks:
                 delta = delta_of(output, visit.input, self.plan.merged)
-                self._watch_removals(run, visit.agent, output)
+                self._watch_messages(run, visit, output)
             run.after(NodeLeft(run.now(), self.plan.name, visit.task, visit.agent, delta))
-            run.forget(visit.task)
+            run.numbers.forget(visit.task)
         except Exception as error:
             run.fault("nodes.left", error)
         return output
@@ -202,7 +220,7 @@ class GuardedNode(Runnable[Any, Any]):
         plan = self.plan
         try:
             if plan.cached:
-                run.uncache.append(plan.name)
+                run.uncache.append((plan.graph, plan.name))
             if not plan.name.endswith(AFTER_HOOK):
                 plan.endings.end(run, halt, plan.node, config)
                 return
@@ -235,13 +253,47 @@ class GuardedNode(Runnable[Any, Any]):
             if run.shrank(graph, len(cast("list[Any]", messages))):
                 run.after(HistoryCompacted(run.now(), agent))
 
-    def _watch_removals(self, run: Run, agent: str, output: Any) -> None:
-        channel = self.plan.endings.channel
-        update = output.update if isinstance(output, Command) else output
-        messages = member(update, channel) if channel is not None else None
-        items = cast("list[Any]", messages) if isinstance(messages, list) else []
+    def _watch_messages(self, run: Run, visit: _Visit, output: Any) -> None:
+        """Notice a history that is cut, and refusals that no tool and no callback has reported.
+
+        Those are answers made up in place of a call: a person's rejection, invalid output.
+        """
+        items = written_messages(output, self.plan.endings.channel)
         if items and removes((items[0], items[-1])):
-            run.after(HistoryCompacted(run.now(), agent))
+            run.after(HistoryCompacted(run.now(), visit.agent))
+        if self.plan.contains or self.plan.answers:
+            return
+        speaks = (visit.agent, self.plan.name) in run.speakers
+        for message in items[-_MOST_ANSWERS:]:
+            if isinstance(message, ToolMessage):
+                # LangChain marks invalid structured output in the text only.
+                invalid = speaks and str(message.content).startswith("Error")  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
+                if invalid or message.status == "error":
+                    status: CallStatus = "bad_args" if invalid else "error"
+                    self._report_answer(run, visit, message, status, items)
+
+    def _report_answer(
+        self, run: Run, visit: _Visit, message: ToolMessage, status: CallStatus, items: list[Any]
+    ) -> None:
+        before: Any = member(visit.input, self.plan.endings.channel or "")
+        earlier = cast("list[Any]", before) if isinstance(before, list) else []
+        request = request_for(message.tool_call_id, [*earlier[-_MOST_ANSWERS:], *items])
+        if request is None or run.numbers.knows(request.id, request.name):
+            return
+        call = run.numbers.tool_call(visit.task, request.name, request.args, request.id)
+        content: object = message.content  # pyright: ignore[reportUnknownMemberType]
+        run.after(
+            ToolReturned(
+                run.now(),
+                call,
+                request.name,
+                request.args,
+                content,
+                status,
+                visit.agent,
+                self.plan.name,
+            )
+        )
 
 
 class _Chunks:

@@ -18,9 +18,10 @@ from pydantic import BaseModel
 from shearpin.adapters.langgraph.compat import AnyRunnable
 from shearpin.adapters.messages import is_messages, unanswered
 
-__all__ = ["Unlending", "may_speak", "member", "spoken_to"]
+__all__ = ["Unlending", "is_many", "may_speak", "member", "spoken_to", "written_messages"]
 
 _ROOT = "__root__"
+_MOST_UPDATES = 16
 _SHOWN = "llm_input_messages"
 """Where `create_react_agent`'s `pre_model_hook` leaves what the model is to see."""
 
@@ -70,6 +71,8 @@ class Unlending(Runnable[Any, Any]):
             yield self._freed(chunk)
 
     def _freed(self, output: Any) -> Any:
+        if is_many(output):
+            return [self._freed(part) for part in output]
         if isinstance(output, Command):
             command = cast("Command[Any]", output)
             return dataclasses.replace(command, update=self._freed(command.update))
@@ -81,6 +84,28 @@ class Unlending(Runnable[Any, Any]):
         if len(kept) == len(items):
             return output
         return kept if self.channel == _ROOT else with_member(output, self.channel, kept)
+
+
+def is_many(output: Any) -> bool:
+    """Whether a node has returned several updates in one list, as it may with commands."""
+    if not isinstance(output, list):
+        return False
+    return any(isinstance(part, Command) for part in cast("list[Any]", output)[:_MOST_UPDATES])
+
+
+def written_messages(output: Any, channel: str | None) -> list[Any]:
+    """The messages that a node has written to the conversation, whatever form its output has."""
+    if channel is None:
+        return []
+    found: list[Any] = []
+    for part in cast("list[Any]", output)[:_MOST_UPDATES] if is_many(output) else [output]:
+        update: Any = cast("Any", part).update if isinstance(part, Command) else part
+        messages = update if channel == _ROOT else member(update, channel)
+        if isinstance(messages, list):
+            found.extend(cast("list[Any]", messages))
+        elif isinstance(messages, BaseMessage):
+            found.append(messages)
+    return found
 
 
 def member(state: Any, key: str) -> Any:

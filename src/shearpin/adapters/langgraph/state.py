@@ -13,7 +13,7 @@ import logging
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing, closing
 from typing import Any, NamedTuple, cast
 
@@ -21,7 +21,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from shearpin import clock
-from shearpin.adapters.run import Judge, Run, ThreadState
+from shearpin.adapters.judge import Judge, ThreadState
+from shearpin.adapters.run import Run
 from shearpin.core.session import Session
 from shearpin.core.settings import Settings
 
@@ -38,6 +39,7 @@ _MOST_THREADS = 1024
 _MOST_RUNS = 256
 
 AnySaver = BaseCheckpointSaver[Any]
+Note = Callable[[str, BaseException], None]
 
 
 class Threads:
@@ -115,8 +117,11 @@ class Snapshot(NamedTuple):
         return state
 
 
-def load(saver: AnySaver, thread: str) -> Snapshot | None:
-    """The newest snapshot of a thread; None where there is none, or where it cannot be read."""
+def load(saver: AnySaver, thread: str, note: Note) -> Snapshot | None:
+    """The newest snapshot of a thread; None where there is none, or where it cannot be read.
+
+    `note` is told of a fault.
+    """
     try:
         head = saver.get_tuple(_head(thread))
         if head is None:
@@ -132,10 +137,11 @@ def load(saver: AnySaver, thread: str) -> Snapshot | None:
         return found
     except Exception as error:
         logger.warning("shearpin: session state cannot be read: %r", error)
+        note("state.load", error)
         return None
 
 
-async def aload(saver: AnySaver, thread: str) -> Snapshot | None:
+async def aload(saver: AnySaver, thread: str, note: Note) -> Snapshot | None:
     """`load`, for asynchronous runs."""
     try:
         head = await saver.aget_tuple(_head(thread))
@@ -152,6 +158,7 @@ async def aload(saver: AnySaver, thread: str) -> Snapshot | None:
         return found
     except Exception as error:
         logger.warning("shearpin: session state cannot be read: %r", error)
+        note("state.load", error)
         return None
 
 

@@ -39,6 +39,8 @@ logger = logging.getLogger("shearpin")
 WIRING = "__shearpin__"
 """Name of the class attribute by which a guarded graph is known."""
 
+_MOST_FAULTS = 16
+
 
 @dataclass(slots=True)
 class Wiring:
@@ -51,6 +53,7 @@ class Wiring:
         redirects: whether its nodes are guarded; if not, a refusal pauses the run.
         threads: sessions that live in memory.
         runs: the latest runs, for reports.
+        faults: what failed outside any run; the next run that begins takes them over.
     """
 
     recipe: Guard
@@ -60,6 +63,17 @@ class Wiring:
     now: clock.Clock = clock.monotonic
     threads: Threads = field(default_factory=Threads)
     runs: Runs = field(default_factory=Runs)
+    faults: list[tuple[str, BaseException]] = field(default_factory=list[tuple[str, BaseException]])
+
+    def note(self, where: str, error: BaseException) -> None:
+        """Keep a fault that no run is there to take, for the next report."""
+        if len(self.faults) < _MOST_FAULTS:
+            self.faults.append((where, error))
+
+    def noted(self) -> list[tuple[str, BaseException]]:
+        """Take over what was noted."""
+        noted, self.faults = self.faults, []
+        return noted
 
 
 def wiring_of(graph: object) -> Wiring | None:
@@ -102,6 +116,7 @@ def guarded_nodes(graph: AnyGraph) -> dict[str, AnyNode]:
         bound = _guarded_bound(node.bound)
         inner = executable_with(node, bound) if bound is not None else executable
         plan = NodePlan(
+            graph=graph,
             name=name,
             node=node,
             bound=bound if bound is not None else node.bound,
@@ -109,6 +124,7 @@ def guarded_nodes(graph: AnyGraph) -> dict[str, AnyNode]:
             endings=endings,
             merged=merged,
             answers=isinstance(bound, ToolNode),
+            contains=isinstance(node.bound, Pregel),
             cached=(node.cache_policy or graph.cache_policy) is not None,
         )
         nodes[name] = install(node, GuardedNode(plan))

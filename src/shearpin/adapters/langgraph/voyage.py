@@ -1,0 +1,108 @@
+"""One run of a guarded graph: whose conversation it is, what is known of it, and how it began."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from langgraph.types import Command
+
+from shearpin.adapters.calls import CallLayer
+from shearpin.adapters.judge import ThreadState
+from shearpin.adapters.langgraph import state as states
+from shearpin.adapters.langgraph.compat import AnyGraph, ambient, configurable, is_nested, saver_of
+from shearpin.adapters.langgraph.wiring import Wiring
+from shearpin.adapters.messages import has_genuine_turn
+from shearpin.adapters.reports import tripped
+from shearpin.adapters.run import Run
+from shearpin.adapters.signals import stop_in
+from shearpin.events import RunOutcome
+
+__all__ = ["Voyage"]
+
+
+class Voyage:
+    """One run of a guarded graph, from its start to its end."""
+
+    def __init__(self, wiring: Wiring, graph: AnyGraph, input: Any, config: Any) -> None:
+        self.wiring = wiring
+        self.graph = graph
+        values = configurable(ambient(), graph.config, config)
+        thread = values.get("thread_id")
+        self.thread = str(thread) if thread is not None else None
+        nested = is_nested(values)
+        self.saver = None if nested or self.thread is None else self._saver(values)
+        self.key = self.thread
+        if nested and self.thread is not None:
+            path = str(values.get("checkpoint_ns", "")).split("|")
+            self.key = "|".join([self.thread, *(part.partition(":")[0] for part in path)])
+        self.new_turn = _opens_turn(input)
+        self.run: Run | None = None
+        self.handler: CallLayer | None = None
+
+    def _saver(self, values: dict[str, Any]) -> states.AnySaver | None:
+        if self.wiring.recipe.state == "memory":
+            return None
+        return saver_of(self.graph, values)
+
+    # -- begin and end ----------------------------------------------------------------------------
+
+    def known(self) -> ThreadState | None:
+        """What this process knows of the thread, where that needs no look at the checkpointer."""
+        if self.key is None:
+            return ThreadState.fresh(self.wiring.settings, self.wiring.now)
+        state = self.wiring.threads.get(self.key)
+        if state is None or self.saver is None or state.unsaved or state.users:
+            return state
+        return None
+
+    def remembered(self, snapshot: states.Snapshot | None) -> ThreadState:
+        """The thread's state as it was saved, or as this process still has it."""
+        assert self.key is not None
+        held = self.wiring.threads.get(self.key)
+        if held is not None:
+            same = snapshot is not None and held.sequence == snapshot.sequence
+            if same or held.users or self.saver is None:
+                return held
+            self.wiring.threads.drop(self.key)
+        settings, now = self.wiring.settings, self.wiring.now
+        fresh = ThreadState.fresh(settings, now)
+        state = fresh if snapshot is None else snapshot.restore(settings, now)
+        return self.wiring.threads.put(self.key, state)
+
+    def begin(self, state: ThreadState) -> None:
+        """Open the run."""
+        wiring = self.wiring
+        name = wiring.recipe.name or self.graph.get_name()
+        run = Run(name, self.thread, state, wiring.now, redirects=wiring.redirects)
+        run.begin(new_turn=self.new_turn or self.thread is None)
+        wiring.runs.put(run)
+        for where, error in wiring.noted():
+            run.fault(where, error)
+        self.run, self.handler = run, CallLayer(run)
+
+    def close(self, outcome: RunOutcome) -> None:
+        """Close the run; its state may have to be saved after this."""
+        if self.run is not None:
+            self.run.end(outcome)
+
+    def verdict(self) -> Exception | None:
+        """The error that the caller has asked for, if the run was stopped."""
+        run = self.run
+        if run is None or run.halted is None or self.wiring.recipe.on_stop != "raise":
+            return None
+        return tripped(run.halted)
+
+    def swallows(self, error: BaseException) -> bool:
+        """Whether an error is our own stop, from a place that no node of ours surrounds."""
+        return stop_in(error) is not None
+
+
+def _opens_turn(input: Any) -> bool:
+    """Whether a run's input is a new turn, and not an answer to a pause of the last one."""
+    if input is None:
+        return False
+    if isinstance(input, Command):
+        command = cast("Command[Any]", input)
+        update = cast("object", command.update)  # pyright: ignore[reportUnknownMemberType]
+        return command.resume is None and update is not None and has_genuine_turn(update)
+    return has_genuine_turn(input)

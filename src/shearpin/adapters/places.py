@@ -1,0 +1,42 @@
+"""Where in the tree of graphs something happens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from shearpin.core.normal import short_name
+
+__all__ = ["Place", "place_of"]
+
+
+class Place(NamedTuple):
+    """Where in the tree something happens.
+
+    Attributes:
+        task: the host's id of the node execution, empty outside a graph.
+        agent: the path of graphs without task ids, `main` for the root.
+        node: the node's name.
+    """
+
+    task: str
+    agent: str
+    node: str
+
+
+def place_of(metadata: Mapping[str, object] | None) -> Place:
+    """The place that callback or node metadata names."""
+    if not metadata:
+        return Place("", "main", "")
+    namespace = metadata.get("langgraph_checkpoint_ns")
+    node = metadata.get("langgraph_node")
+    if not isinstance(namespace, str) or not isinstance(node, str):
+        return Place("", "main", "")
+    task = namespace.rpartition(":")[2]
+    if "|" not in namespace:
+        return Place(task, "main", node)
+    parts = [part.partition(":")[0] for part in namespace.split("|")[:-1]]
+    agent = "/".join(part for part in parts if not part.isdigit())
+    name = metadata.get("lc_agent_name")
+    speaker = f"{agent}:{name}" if isinstance(name, str) else agent
+    return Place(task, short_name(speaker), node)  # as the core names it in its findings

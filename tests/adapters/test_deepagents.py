@@ -1,0 +1,71 @@
+"""Agents made by deepagents: the main agent and the sub-agents behind its `task` tool."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import shearpin
+from shearpin.testing import ScriptedModel, asks_for
+from tests.adapters.builds import HELLO, MOST_CALLS, THREAD, assert_valid, look, run, saver
+
+deepagents = pytest.importorskip("deepagents", minversion=None)
+create_deep_agent: Any = deepagents.create_deep_agent
+
+
+def runaway() -> ScriptedModel:
+    return ScriptedModel(lambda messages, call: asks_for(("look", {"place": "desk"})))
+
+
+@pytest.fixture(autouse=True)
+def recent() -> None:
+    if "subagents" not in create_deep_agent.__kwdefaults__ and "model" not in str(
+        create_deep_agent.__annotations__
+    ):
+        pytest.skip("this deepagents is too old")
+
+
+@pytest.mark.parametrize("how", ["invoke", "ainvoke", "astream"])
+async def test_the_main_agent(how: str) -> None:
+    model = runaway()
+    app: Any = shearpin.guard(create_deep_agent(model=model, tools=[look], checkpointer=saver()))
+    await run(app, how)
+    messages = app.get_state(THREAD).values["messages"]
+    assert "shearpin" in messages[-1].response_metadata
+    assert model.calls <= MOST_CALLS
+    assert_valid(messages)
+
+
+@pytest.mark.parametrize("how", ["invoke", "ainvoke", "astream"])
+async def test_a_sub_agent(how: str) -> None:
+    model = runaway()
+    boss = ScriptedModel(
+        lambda messages, call: asks_for(
+            ("task", {"description": f"find it, attempt {call}", "subagent_type": "finder"})
+        )
+    )
+    finder = {
+        "name": "finder",
+        "description": "finds things",
+        "system_prompt": "Find it.",
+        "tools": [look],
+        "model": model,
+    }
+    app: Any = shearpin.guard(
+        create_deep_agent(model=boss, tools=[], subagents=[finder], checkpointer=saver())
+    )
+    await run(app, how)
+    assert app.get_state(THREAD).next == ()
+    messages = app.get_state(THREAD).values["messages"]
+    assert "shearpin" in messages[-1].response_metadata
+    assert (boss.calls, model.calls) == (1, model.calls)
+    assert model.calls <= MOST_CALLS
+    assert {verdict.agent for verdict in app.report(THREAD).verdicts} == {"tools:finder"}
+    assert_valid(messages)
+
+
+def test_it_draws_the_same() -> None:
+    plain = create_deep_agent(model=runaway(), tools=[look])
+    assert shearpin.guard(plain).get_graph().to_json() == plain.get_graph().to_json()
+    shearpin.guard(plain).invoke(HELLO)
