@@ -49,7 +49,9 @@ DUMP_VERSION = 1
 _JOURNAL = 256
 _PACKED = 3900
 """Longest packed memory, in characters: with the envelope a dump stays under 4 KB."""
-_SMALL = 256
+_SMALL = 128
+_EARNEST = ("repeat", "cycle", "unknown_tool")
+"""Rules that may end a run: what they remember is given up last."""
 
 
 class Spend(NamedTuple):
@@ -190,12 +192,13 @@ class Memory:
         return written
 
     def _shed(self) -> bool:
-        """Forget what takes the most room; False if nothing is left that could be forgotten.
+        """Forget the rule that takes the most room; False if nothing is left to forget.
 
         The live session forgets as well, so that it and its copy go on alike.
         """
         sizes = {name: len(json.dumps(data)) for name, data in self._probes_written().items()}
-        widest = max(sizes, key=lambda name: sizes[name], default=None)
+        mild = [name for name in sizes if name not in _EARNEST and sizes[name] >= _SMALL]
+        widest = max(mild or sizes, key=lambda name: sizes[name], default=None)
         if widest is None or sizes[widest] < _SMALL:
             return self._observer.shed()
         try:

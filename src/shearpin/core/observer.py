@@ -21,7 +21,7 @@ from shearpin.core.seen import (
     ToolSeen,
 )
 from shearpin.core.settings import Settings
-from shearpin.core.stored import flag, number, row, sequence, texts, whole, wholes
+from shearpin.core.stored import flag, number, row, sequence, texts, whole
 from shearpin.core.tools import ToolFacts, effect_of
 from shearpin.events import ModelCalled, ModelReturned, NodeLeft, ToolCalled, ToolReturned
 
@@ -167,9 +167,7 @@ class Observer:
         open_round = agent.pending and agent.calls
         closed = self._close(fact, agent) if open_round else None
         agent.open(len(fact.requests))
-        if self._begun:
-            for begun in [begun for begun in self._begun if begun[0] == fact.agent]:
-                del self._begun[begun]
+        self._unbegin(fact.agent)
         usage = fact.usage
         spent = None if usage is None or usage.estimated else usage
         text = fact.text
@@ -259,6 +257,10 @@ class Observer:
         agent.pending = 0
         calls, tools = tuple(agent.calls), tuple(agent.tools)
         symbol = digest_text(str(agent.symbols))
+        agent.symbols = 0
+        agent.calls.clear()
+        agent.tools.clear()
+        self._unbegin(fact.agent)
         agent.refused = 0 if agent.ran else agent.refused + 1
         return RoundSeen(
             fact.at,
@@ -272,6 +274,12 @@ class Observer:
             agent.refused,
             fact.node,
         )
+
+    def _unbegin(self, name: str) -> None:
+        """The round of an agent is over: what begins next is no copy of what was in it."""
+        if self._begun:
+            for begun in [begun for begun in self._begun if begun[0] == name]:
+                del self._begun[begun]
 
     def _agent(self, name: str) -> _Agent:
         agent = self._agents.get(name)
@@ -305,7 +313,8 @@ class Observer:
     def dump(self) -> list[object]:
         """The state as JSON-ready data; keys of calls in flight are made anew."""
         return [
-            self.step, float(self._thought), self._paid, list(self._done),
+            self.step, float(self._thought), self._paid,
+            "".join(f"{mark:08x}" for mark in self._done),
             [[mark, float(at)] for mark, at in self._thinking.items()],
             [[*pair, *begun] for pair, begun in self._begun.items()],
             [[key, result] for key, result in self._recent.items()],
@@ -319,7 +328,8 @@ class Observer:
         """Restore what `dump` gave."""
         step, thought, paid, done, thinking, begun, recent, agents = row(data, 8)
         self.step, self._thought, self._paid = whole(step), number(thought), flag(paid)
-        self._done = OrderedDict((mark, None) for mark in wholes(done))
+        marks = stored.text(done)
+        self._done = OrderedDict((int(marks[i : i + 8], 16), None) for i in range(0, len(marks), 8))
         for item in sequence(thinking):
             mark, at = row(item, 2)
             self._thinking[whole(mark)] = number(at)

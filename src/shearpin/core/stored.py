@@ -34,18 +34,31 @@ __all__ = [
 _UNPACKED = 1 << 16
 _NAME = 64
 _EVIDENCE = 6
+_RAW = -15
+_KNOWN = (
+    b'"nudge","block","half_open","reflecting","open","closed","loop:repeat","unknown_tool","bad_args",'
+    b'"error_not_understood","empty_taken_for_failure","same_sequence","answer_not_used","period":'
+    b'"semantic_oscillation":[],"dead_end_drift":["0","0",[]],"velocity":[],"paging":[],"ping_pong":[],'
+    b'"state_oscillation":[],"litany":[],"insistence":[],"revisits":[],"guesses":[],"echo":[0,[]],'
+    b'"stagnation":[],"monologue":[0,[]],"duplicate_in_message":null,"error_streak":[],'
+    b'"unknown_tool":[],"cycle":[["*",[0,0,0,0,0,0,0],[["#","repeat":[["main","agent",false,true,null,'
+)
+"""What every state begins with and holds, so that it need not be spelled out. A part of the format:
+whoever changes it raises the version of the dump."""
 
 
 def pack(data: object) -> str:
     """JSON-ready data as a short string. Digests and names recur, so it shrinks to about a half."""
     plain = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
-    return b64encode(zlib.compress(plain.encode("utf-8", "surrogatepass"), 6)).decode("ascii")
+    writer = zlib.compressobj(6, zlib.DEFLATED, _RAW, 9, zlib.Z_DEFAULT_STRATEGY, _KNOWN)
+    packed = writer.compress(plain.encode("utf-8", "surrogatepass")) + writer.flush()
+    return b64encode(packed).decode("ascii")
 
 
 def unpack(packed: object) -> object:
     """What `pack` was given. Never more than 64 KB, whatever the string says."""
     try:
-        reader = zlib.decompressobj()
+        reader = zlib.decompressobj(_RAW, _KNOWN)
         plain = reader.decompress(b64decode(text(packed), validate=True), _UNPACKED)
     except zlib.error as error:
         raise ValueError(str(error)) from error
