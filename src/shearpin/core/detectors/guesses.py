@@ -21,9 +21,16 @@ _REJECTED = re.compile(
     r"\b(?:incorrect|wrong|rejected|denied|refused|invalid|declined|mismatch|unsuccessful"
     r"|unauthorized|forbidden|did(?: not|n't) match|try again|keep trying"
     r"|not (?:a )?(?:correct|accepted|valid|allowed|match(?:ed)?|right|recognized)"
-    r"|no match)\b|不正确|错误|被拒|拒绝|不匹配|失败|无效|再试|重试",
-    re.IGNORECASE,
+    r"|no match)\b|不正确|错误|被拒|拒绝|不匹配|失败|无效|再试|重试"
 )
+
+
+_HINTS = (
+    "incorrect", "wrong", "reject", "denied", "refused", "invalid", "declined", "match",
+    "unsuccessful", "unauthorized", "forbidden", "try", "not ",
+    "不正确", "错误", "拒", "不匹配", "失败", "无效", "再试", "重试",
+)  # fmt: skip
+"""One of these is in every refusal: looking for them first is cheap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,7 @@ class _GuessProbe:
         assert isinstance(seen, ToolSeen)
         if seen.outcome != "ok":
             return None
-        refused = len(seen.text) <= self._config.most_characters and _REJECTED.search(seen.text)
+        refused = len(seen.text) <= self._config.most_characters and _refused(seen.text)
         if not refused and not self._series:
             return None
         name = digest_text(f"{seen.agent}\0{seen.tool}\0{_first_word(seen)}")[:8]
@@ -140,6 +147,11 @@ class _GuessProbe:
             self._series[text(name)] = _Series(
                 text(answer), whole(count), whole(onset), whole(round_), whole(epoch)
             )
+
+
+def _refused(answer: str) -> bool:
+    low = answer.lower()
+    return any(map(low.__contains__, _HINTS)) and _REJECTED.search(low) is not None
 
 
 def _first_word(seen: ToolSeen) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import ClassVar
+from zlib import crc32
 
-from shearpin.core.canonical import digest_text
 from shearpin.core.detectors.base import Probe, check_ascending
-from shearpin.core.masking import mask
 from shearpin.core.seen import ModelSeen, Seen, ToolSeen
 from shearpin.core.stored import row, sequence, text, whole
 from shearpin.errors import ConfigError
@@ -18,6 +17,8 @@ __all__ = ["Litanies"]
 
 _CAPACITY = 6
 _NAME = 40
+_HEAD = 400
+"""Of longer sentences the head and the length are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Litanies:
 class _Refrain:
     __slots__ = ("count", "key", "onset", "tool")
 
-    def __init__(self, key: str, count: int, onset: int, tool: str) -> None:
+    def __init__(self, key: int, count: int, onset: int, tool: str) -> None:
         self.key = key
         self.count = count
         self.onset = onset
@@ -87,7 +88,7 @@ class _LitanyProbe:
             if self._refrains:
                 self._refrains.pop(seen.agent, None)
             return None
-        key = digest_text(mask(seen.text.strip()))[:8]
+        key = crc32(seen.text[:_HEAD].encode("utf-8", "surrogatepass")) ^ size
         refrain = self._refrains.get(seen.agent)
         if refrain is not None and refrain.key == key:
             refrain.count += 1
@@ -137,5 +138,5 @@ class _LitanyProbe:
         for entry in sequence(data):
             agent, key, count, onset, tool = row(entry, 5)
             self._refrains[text(agent)] = _Refrain(
-                text(key), whole(count), whole(onset), text(tool)
+                whole(key), whole(count), whole(onset), text(tool)
             )

@@ -83,7 +83,7 @@ class _OscillationProbe:
         if isinstance(seen, NodeSeen):
             return self._wrote(seen)
         assert isinstance(seen, ToolSeen)
-        if seen.outcome not in ("ok", "empty"):
+        if seen.effect == "read" or seen.outcome not in ("ok", "empty"):
             return None
         what = _undoing(seen.tool, seen.args)
         return None if what is None else self._undid(seen, what)

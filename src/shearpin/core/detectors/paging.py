@@ -18,8 +18,8 @@ __all__ = ["Pagings"]
 
 _CAPACITY = 4
 _NUMBERS = 4
-_LONGEST = 160
-_NUMBER = re.compile(r"\d{1,15}")
+_LONGEST = 100
+_NUMBER = re.compile(r"(\d{1,15})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class _PagingProbe:
 
     def observe(self, seen: Seen) -> Finding | None:
         assert isinstance(seen, ToolSeen)
-        if isinstance(seen.args, str) or seen.effect == "write":
+        if isinstance(seen.args, str) or seen.effect == "write" or not seen.novel:
             return None
         numbers, shape = _shape(seen.args)
         walk = self._walks.get(seen.agent)
@@ -170,11 +170,9 @@ def _shape(args: Mapping[str, object]) -> tuple[list[int], int]:
         said = value if isinstance(value, str) else repr(value)
         if len(said) > _LONGEST:
             return [], 0
-        found = _NUMBER.findall(said)
-        if found:
-            numbers += map(int, found)
-            said = _NUMBER.sub("#", said)
-        rest.append(said)
+        parts = _NUMBER.split(said)
+        numbers += map(int, parts[1::2])
+        rest += parts[::2]
     if not 0 < len(numbers) <= _NUMBERS:
         return [], 0
     return numbers, crc32("\0".join(rest).encode("utf-8", "surrogatepass"))

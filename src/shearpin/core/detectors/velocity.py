@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from shearpin.core.detectors.base import Probe
 from shearpin.core.seen import ModelSeen, Seen
@@ -15,8 +15,6 @@ from shearpin.findings import Finding, Severity
 __all__ = ["TokenVelocity"]
 
 _CAPACITY = 6
-_DRIFT = 1.25
-"""A level follows its agent by less than this factor per step: one jump does not become normal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +70,20 @@ class TokenVelocity:
         return _VelocityProbe(self)
 
 
-class _Level(NamedTuple):
+class _Level:
     """What is normal for an agent, and for how many steps it has not been."""
 
-    steps: int = 0
-    at: float = 0.0
-    prompt: float = 0.0
-    output: float = 0.0
-    gap: float = 0.0
-    jumped: int = 0
-    hurried: int = 0
-    swollen: int = 0
+    __slots__ = ("at", "gap", "hurried", "jumped", "output", "prompt", "steps", "swollen")
+
+    def __init__(self, at: float) -> None:
+        self.steps = 0
+        self.at = at
+        self.prompt = 0
+        self.output = 0
+        self.gap = 0  # milliseconds
+        self.jumped = 0
+        self.hurried = 0
+        self.swollen = 0
 
 
 class _VelocityProbe:
@@ -101,25 +102,25 @@ class _VelocityProbe:
         if level is None:
             if len(self._levels) >= _CAPACITY:
                 self._levels.popitem(last=False)
-            level = _Level(at=seen.at)
+            level = self._levels[seen.agent] = _Level(seen.at)
         elif len(self._levels) > 1:
             self._levels.move_to_end(seen.agent)
         config, steps = self._config, level.steps
-        output, gap = seen.output_tokens or 0, seen.at - level.at
-        warm = steps >= config.warm_up
-        jump = warm and prompt >= config.least_tokens and prompt >= config.growth * level.prompt
-        hurry = jump and gap * config.hurry <= level.gap
-        swell = warm and output >= config.output_growth * max(level.output, 1.0)
-        level = self._levels[seen.agent] = _Level(
-            steps + 1,
-            round(seen.at, 3),
-            _follow(level.prompt, prompt, steps),
-            _follow(level.output, output, steps),
-            level.gap if hurry else _follow(level.gap, gap, steps - 1),
-            level.jumped + 1 if jump else 0,
-            level.hurried + 1 if hurry else 0,
-            level.swollen + 1 if swell else 0,
-        )
+        output, gap = seen.output_tokens or 0, int(1000 * (seen.at - level.at))
+        jump = hurry = swell = False
+        if steps >= config.warm_up:
+            jump = prompt >= config.least_tokens and prompt >= config.growth * level.prompt
+            hurry = jump and gap * config.hurry <= level.gap
+            swell = output >= config.output_growth * max(level.output, 1)
+        level.steps = steps + 1
+        level.at = seen.at
+        level.prompt = _follow(level.prompt, prompt, steps)
+        level.output = _follow(level.output, output, steps)
+        if not hurry:
+            level.gap = _follow(level.gap, gap, steps - 1)
+        level.jumped = level.jumped + 1 if jump else 0
+        level.hurried = level.hurried + 1 if hurry else 0
+        level.swollen = level.swollen + 1 if swell else 0
         return self._judge(level, seen) if jump or swell else None
 
     def _judge(self, level: _Level, seen: ModelSeen) -> Finding | None:
@@ -144,7 +145,7 @@ class _VelocityProbe:
             agent=seen.agent,
             cause="context_grows",
             hard=False,
-            evidence={"tokens": seen.input_tokens, "usual_tokens": int(level.prompt)},
+            evidence={"tokens": seen.input_tokens, "usual_tokens": level.prompt},
         )
 
     def forget(self, agent: str | None) -> None:
@@ -153,21 +154,27 @@ class _VelocityProbe:
             self._levels.clear()
 
     def dump(self) -> object:
-        return [[agent, *level] for agent, level in self._levels.items()]
+        return [
+            [agent, v.steps, v.at, v.prompt, v.output, v.gap, v.jumped, v.hurried, v.swollen]
+            for agent, v in self._levels.items()
+        ]
 
     def load(self, data: object) -> None:
         self._levels.clear()
         for entry in sequence(data):
             agent, steps, at, prompt, output, gap, jumped, hurried, swollen = row(entry, 9)
-            self._levels[text(agent)] = _Level(
-                whole(steps), number(at), number(prompt), number(output), number(gap),
-                whole(jumped), whole(hurried), whole(swollen),
-            )  # fmt: skip
+            level = self._levels[text(agent)] = _Level(number(at))
+            level.steps, level.gap = whole(steps), whole(gap)
+            level.prompt, level.output = whole(prompt), whole(output)
+            level.jumped, level.hurried = whole(jumped), whole(hurried)
+            level.swollen = whole(swollen)
 
 
-def _follow(level: float, value: float, steps: int) -> float:
+def _follow(level: int, value: int, steps: int) -> int:
     """The level after one more value: the mean of five, later a slow and bounded follower."""
     if steps < 5:
-        return level if steps < 0 else round(level + (value - level) / (steps + 1), 3)
-    value = min(max(value, level / _DRIFT), level * _DRIFT)
-    return round(level + (value - level) * 0.3, 3)
+        return level if steps < 0 else level + (value - level) // (steps + 1)
+    bound = level * 5 // 4 + 1  # less than this: one jump does not become normal
+    if value > bound:
+        value = bound
+    return level + (value - level) * 3 // 10
