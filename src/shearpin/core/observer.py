@@ -21,6 +21,7 @@ from shearpin.core.seen import (
     ToolSeen,
 )
 from shearpin.core.settings import Settings
+from shearpin.core.standing import Standing
 from shearpin.core.stored import flag, number, row, sequence, texts, whole
 from shearpin.core.tools import ToolFacts, effect_of
 from shearpin.events import ModelCalled, ModelReturned, NodeLeft, ToolCalled, ToolReturned
@@ -35,35 +36,6 @@ _THINKING = 16
 _ROUND_CALLS = 3
 
 
-class _Agent:
-    """Where one agent stands: its round, and what the open round has brought so far."""
-
-    __slots__ = (
-        "asked", "calls", "epoch", "pending", "ran", "refused", "round", "symbols", "tools", "waits"
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.round = 0
-        self.pending = 0
-        self.epoch = 0
-        self.asked = 0
-        self.symbols = 0
-        self.ran = False
-        self.refused = 0
-        self.calls: list[str] = []
-        self.tools: list[str] = []
-        self.waits = False
-
-    def open(self, requests: int) -> None:
-        self.round += 1
-        self.asked = self.pending = requests
-        self.waits = self.ran = False
-        if self.calls:
-            self.symbols = 0
-            self.calls.clear()
-            self.tools.clear()
-
-
 class Observer:
     """Keeps what is needed to tell new from old, in bounded memory."""
 
@@ -71,7 +43,7 @@ class Observer:
         self._settings = settings
         self._tools = settings.tools
         self._ignored = settings.ignored_arguments
-        self._agents: OrderedDict[str, _Agent] = OrderedDict()
+        self._agents: OrderedDict[str, Standing] = OrderedDict()
         self._recent: OrderedDict[str, str] = OrderedDict()
         self._done: OrderedDict[int, None] = OrderedDict()
         self._keys: OrderedDict[str, str] = OrderedDict()
@@ -182,9 +154,10 @@ class Observer:
             fact.at, self.step, agent.round, fact.agent, fact.node, text, not text or text.isspace()
         )
         symbol = digest_text(f"{fact.node}\0{mask(text)}")
+        idle_at = fact.at - self._thought
         whole = RoundSeen(
-            fact.at, fact.at - self._thought, self.step, fact.agent, symbol, (), (), False, 0, fact.node
-        )  # fmt: skip
+            fact.at, idle_at, self.step, fact.agent, symbol, (), (), False, 0, fact.node
+        )
         return (model, message, whole) if closed is None else (closed, model, message, whole)
 
     def take_tool(self, fact: ToolReturned) -> tuple[ToolSeen, RoundSeen | None]:
@@ -223,7 +196,9 @@ class Observer:
         agent.waits = agent.waits or waits
         return seen, None if pending > 0 else self._close(fact, agent)
 
-    def _tool_seen(self, fact: ToolReturned, key: str, facts: ToolFacts, agent: _Agent) -> ToolSeen:
+    def _tool_seen(
+        self, fact: ToolReturned, key: str, facts: ToolFacts, agent: Standing
+    ) -> ToolSeen:
         result = fact.result
         text = result if type(result) is str else result_text(result)
         outcome = outcome_of(text, fact.status)
@@ -253,13 +228,11 @@ class Observer:
             fact.node,
         )  # fmt: skip
 
-    def _close(self, fact: ModelReturned | ToolReturned, agent: _Agent) -> RoundSeen:
+    def _close(self, fact: ModelReturned | ToolReturned, agent: Standing) -> RoundSeen:
         agent.pending = 0
         calls, tools = tuple(agent.calls), tuple(agent.tools)
         symbol = digest_text(str(agent.symbols))
-        agent.symbols = 0
-        agent.calls.clear()
-        agent.tools.clear()
+        agent.clear()
         self._unbegin(fact.agent)
         agent.refused = 0 if agent.ran else agent.refused + 1
         return RoundSeen(
@@ -281,12 +254,12 @@ class Observer:
             for begun in [begun for begun in self._begun if begun[0] == name]:
                 del self._begun[begun]
 
-    def _agent(self, name: str) -> _Agent:
+    def _agent(self, name: str) -> Standing:
         agent = self._agents.get(name)
         if agent is None:
             if len(self._agents) >= _AGENTS:
                 self._agents.popitem(last=False)
-            agent = self._agents[name] = _Agent()
+            agent = self._agents[name] = Standing()
         elif len(self._agents) > 1:
             self._agents.move_to_end(name)
         return agent
@@ -318,10 +291,7 @@ class Observer:
             [[mark, float(at)] for mark, at in self._thinking.items()],
             [[*pair, *begun] for pair, begun in self._begun.items()],
             [[key, result] for key, result in self._recent.items()],
-            [[name, a.round, a.epoch, a.asked, a.pending, a.symbols,
-              list(a.calls), list(a.tools), a.waits,
-              a.ran, a.refused]
-             for name, a in self._agents.items()],
+            [[name, agent.dump()] for name, agent in self._agents.items()],
         ]  # fmt: skip
 
     def load(self, data: object) -> None:
@@ -340,10 +310,6 @@ class Observer:
             key, result = texts(row(item, 2))
             self._recent[key] = result
         for item in sequence(agents):
-            name, round_, epoch, asked, pending, symbols, calls, tools, *rest = row(item, 11)
-            waits, ran, refused = rest
-            agent = self._agents[stored.text(name)] = _Agent()
-            agent.round, agent.epoch, agent.asked = whole(round_), whole(epoch), whole(asked)
-            agent.pending, agent.symbols, agent.waits = whole(pending), whole(symbols), flag(waits)
-            agent.ran, agent.refused = flag(ran), whole(refused)
-            agent.calls, agent.tools = texts(calls), texts(tools)
+            name, standing = row(item, 2)
+            agent = self._agents[stored.text(name)] = Standing()
+            agent.load(standing)
