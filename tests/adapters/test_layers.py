@@ -242,3 +242,42 @@ def test_tools_that_do_not_exist_and_bad_arguments_are_told_apart() -> None:
         patch.setattr(Judge, "after", spy)
         shearpin.guard(react_builder(StrictProvider(script), [measure]).compile()).invoke(HELLO)
     assert statuses == ["unknown_tool", "bad_args", "success"]
+
+
+def test_retry_policies_and_error_handlers_are_left_out_of_a_stop() -> None:
+    from langgraph.types import RetryPolicy
+
+    model = runaway()
+    tries: list[int] = []
+
+    def node(state: MessagesState) -> dict[str, Any]:
+        tries.append(1)
+        return {"messages": [AIMessage(str(loop(model)))]}
+
+    builder: StateGraph[Any] = StateGraph(MessagesState)
+    builder.add_node("node", node, retry_policy=RetryPolicy(max_attempts=4, retry_on=Exception))
+    builder.add_edge(START, "node")
+    app: Any = shearpin.guard(builder.compile())
+    assert "shearpin" in app.invoke(HELLO)["messages"][-1].response_metadata
+    assert len(tries) == 1
+
+
+@pytest.mark.parametrize("kind", [str, AIMessage])
+def test_an_entrypoint_returns_the_last_word_and_keeps_what_it_saved(kind: Any) -> None:
+    from langgraph.func import entrypoint
+
+    model = runaway()
+
+    def flow(text: str, *, previous: Any = None) -> Any:
+        if text == "save":
+            return entrypoint.final(value=kind("saved"), save="kept")
+        assert previous == "kept"
+        return kind(str(loop(model)))
+
+    flow.__annotations__["return"] = kind
+    app: Any = shearpin.guard(entrypoint(checkpointer=saver())(flow))
+    app.invoke("save", THREAD)
+    for _ in range(2):
+        result = app.invoke("loop", THREAD)
+        assert "stopped" in (result if kind is str else result.content)
+        assert app.report(THREAD).outcome == "stopped"

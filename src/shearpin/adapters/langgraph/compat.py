@@ -15,27 +15,32 @@ import copy
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from types import MethodType
-from typing import Any, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.channels.base import BaseChannel
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.channels.last_value import LastValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.func import entrypoint
 from langgraph.graph import StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 
 __all__ = [
+    "PREVIOUS",
     "AnyGraph",
     "AnyNode",
     "AnyRunnable",
     "Pregel",
+    "Returned",
     "StateGraph",
     "ToolNode",
     "ambient",
     "configurable",
+    "entrypoint",
     "executable_with",
     "install",
     "is_idle",
@@ -43,6 +48,7 @@ __all__ = [
     "message_channel",
     "read_channel",
     "reducers",
+    "returned_by",
     "saver_of",
     "self_test",
     "with_cache",
@@ -59,6 +65,11 @@ try:
     _idle: AnyRunnable | None = DEFAULT_BOUND
 except ImportError:  # `self_test` tells
     _idle = None
+
+Returned = Literal["text", "message"]
+
+PREVIOUS = "__previous__"
+"""The channel in which an entrypoint saves what it wants to find again."""
 
 _CONFIGURABLE = "configurable"
 _READ = "__pregel_read"
@@ -227,6 +238,17 @@ def message_channel(graph: AnyGraph) -> tuple[str, bool] | None:
         if "add_messages" in getattr(inner, "__name__", ""):
             return name, True
     return ("__root__", "__root__" in merged) if "__root__" in graph.channels else None
+
+
+def returned_by(graph: AnyGraph) -> Returned | None:
+    """What an entrypoint declares to return, if that is a text or a message."""
+    if PREVIOUS not in graph.channels:
+        return None
+    declared = getattr(graph.channels.get("__end__"), "typ", None)
+    if declared is str:
+        return "text"
+    is_message = isinstance(declared, type) and issubclass(declared, BaseMessage)
+    return "message" if is_message and issubclass(AIMessage, cast("type", declared)) else None
 
 
 def read_channel(config: RunnableConfig, channel: str) -> object:

@@ -16,10 +16,14 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from shearpin.adapters.langgraph.compat import (
+    PREVIOUS,
     AnyGraph,
     AnyNode,
+    Returned,
+    entrypoint,
     message_channel,
     read_channel,
+    returned_by,
 )
 from shearpin.adapters.messages import answer, is_messages, last_word, last_word_id, unanswered
 from shearpin.adapters.run import Run
@@ -40,14 +44,19 @@ class Endings:
         channel: the channel that holds the conversation, where there is one.
         merged: whether that channel merges updates; if not, it is written as a whole.
         exit: the first after-hook, where there is one.
+        returns: for an entrypoint that declares to return a text or a message: which of them.
     """
 
     channel: str | None
     merged: bool
     exit: str | None
+    returns: Returned | None = None
 
     def end(self, run: Run, halt: Halt, node: AnyNode, config: RunnableConfig) -> None:
         """End the graph from within the task of a node, instead of the node's own writes."""
+        if self.returns is not None:
+            self._return(run, halt, node, config)
+            return
         update = self._last_messages(run, halt, config)
         if not node.writers or (update is None and self.exit is None):
             return
@@ -58,6 +67,13 @@ class Endings:
             return
         named = {self.channel: update} if update is not None and self.channel else None
         writer.invoke(Command(update=named, goto=self.exit or ()), config)
+
+    def _return(self, run: Run, halt: Halt, node: AnyNode, config: RunnableConfig) -> None:
+        """Return the last word from an entrypoint; what it had saved stays."""
+        word = last_word(run.id, halt)
+        value = word if self.returns == "message" else str(word.content)  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
+        saved = read_channel(config, PREVIOUS)
+        node.writers[0].invoke(entrypoint.final(value=value, save=saved), config)
 
     def _last_messages(
         self, run: Run, halt: Halt, config: RunnableConfig
@@ -85,4 +101,4 @@ def endings_of(graph: AnyGraph) -> Endings:
     found = message_channel(graph)
     hooks = [name for name in graph.nodes if name.endswith(AFTER_HOOK)]
     channel, merged = found if found is not None else (None, False)
-    return Endings(channel, merged, hooks[-1] if hooks else None)
+    return Endings(channel, merged, hooks[-1] if hooks else None, returned_by(graph))
