@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from shearpin.core.detectors import Monologues as Monologues
     from shearpin.core.detectors import Repeats as Repeats
     from shearpin.core.detectors import UnknownTools as UnknownTools
+    from shearpin.core.overrides import Override as Override
     from shearpin.core.tools import ToolFacts as ToolFacts
     from shearpin.errors import BudgetExceededError as BudgetExceededError
     from shearpin.errors import CircuitOpenError as CircuitOpenError
@@ -41,6 +42,7 @@ _HOME = {
     "Guard": "shearpin.guard",
     "LoopDetectedError": "shearpin.errors",
     "Monologues": "shearpin.core.detectors",
+    "Override": "shearpin.core.overrides",
     "Repeats": "shearpin.core.detectors",
     "Report": "shearpin.report.model",
     "ShearpinError": "shearpin.errors",
@@ -61,6 +63,7 @@ __all__ = [
     "Guard",
     "LoopDetectedError",
     "Monologues",
+    "Override",
     "Repeats",
     "Report",
     "ShearpinError",

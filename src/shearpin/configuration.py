@@ -16,6 +16,12 @@ trial_rounds = 2
 
 [tools.read_status]              # what is known of a tool
 polling = true
+
+[[overrides]]                    # other thresholds for some tools or nodes
+tools = ["browser_*"]
+patience = "high"
+off = ["stagnation"]
+detectors.repeat.nudge = 6
 """
 
 from __future__ import annotations
@@ -27,15 +33,17 @@ from typing import Any, cast
 
 from shearpin.core.breaker import BreakerSettings
 from shearpin.core.detectors import DEFAULT_DETECTORS, Detector
+from shearpin.core.overrides import Override
 from shearpin.core.tools import ToolFacts
 from shearpin.errors import ConfigError
 from shearpin.findings import Severity
 
 __all__ = ["guard_options"]
 
-_PLAIN = {"mode": str, "language": str, "on_stop": str, "state": str, "name": str}
+_PLAIN = {"mode": str, "language": str, "on_stop": str, "state": str, "name": str, "preset": str}
 _TABLES = ("detectors", "breaker", "tools")
-_KEYS = (*_PLAIN, "ignored_arguments", *_TABLES)
+_KEYS = (*_PLAIN, "patience", "ignored_arguments", "overrides", *_TABLES)
+_OVERRIDE_KEYS = ("tools", "nodes", "patience", "off", "detectors")
 
 
 def guard_options(data: Mapping[str, object], where: str) -> dict[str, Any]:
@@ -53,6 +61,10 @@ def guard_options(data: Mapping[str, object], where: str) -> dict[str, Any]:
             options[key] = value
         elif key == "ignored_arguments":
             options[key] = frozenset(_texts(value, f"{where}: {key}"))
+        elif key == "patience":
+            options[key] = _patience(value, where)
+        elif key == "overrides":
+            options[key] = _overrides(value, where)
         elif key == "detectors":
             options[key] = _detectors(_table(value, f"{where}: [{key}]"), where)
         elif key == "breaker":
@@ -78,6 +90,37 @@ def _detectors(data: Mapping[str, object], where: str) -> tuple[Detector, ...]:
         elif settings:
             kept[family] = cast("Detector", _build(type(families[family]), settings, at))
     return tuple(kept.values())
+
+
+def _patience(value: object, where: str) -> float | str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ConfigError(f"{where}: patience must be a number or a name, not {value!r}")
+    return value
+
+
+def _overrides(value: object, where: str) -> tuple[Override, ...]:
+    if not isinstance(value, list):
+        raise ConfigError(f"{where}: overrides must be tables, each headed by [[overrides]]")
+    found: list[Override] = []
+    for number, item in enumerate(cast("list[object]", value), 1):
+        at = f"{where}: [[overrides]] number {number}"
+        table = _table(item, at)
+        options: dict[str, Any] = {}
+        for key, part in table.items():
+            _check_key(key, _OVERRIDE_KEYS, at)
+            if key == "patience":
+                options[key] = _patience(part, at)
+            elif key == "detectors":
+                named = _table(part, f"{at}: detectors")
+                given = _detectors(named, at)
+                options[key] = tuple(rule for rule in given if rule.family in named)
+            else:
+                options[key] = tuple(_texts(part, f"{at}: {key}"))
+        try:
+            found.append(Override(**options))
+        except ConfigError as error:
+            raise ConfigError(f"{at}: {error}") from error
+    return tuple(found)
 
 
 def _tools(data: Mapping[str, object], where: str) -> dict[str, ToolFacts]:

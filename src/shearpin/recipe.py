@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from shearpin.core.breaker import BreakerSettings
 from shearpin.core.detectors import DEFAULT_DETECTORS, Detector
+from shearpin.core.overrides import Override
+from shearpin.core.patience import Patience
 from shearpin.core.settings import Mode, Settings
 from shearpin.core.tools import IGNORED_ARGUMENTS, ToolFacts
 from shearpin.errors import ConfigError
+from shearpin.presets import preset_named
 
 if TYPE_CHECKING:
     from shearpin.adapters.scope import GuardRun
@@ -42,6 +45,12 @@ class Guard:
             memory. `memory`: always in memory. `checkpointer`: as `auto`, but a graph without a
             checkpointer is refused.
         name: shown in reports in place of the graph's name.
+        patience: how soon the guard speaks and stops, from 0 (soon) to 1 (late), or `minimal`, `low`,
+            `medium`, `high`, `maximal`. Scales all counts that were not set by hand. None (default):
+            the preset's, else 0.5.
+        preset: settings for a situation: `polling`, `browser`, `coding`, `research`, `batch` or
+            `negotiation`. What is given besides goes before it.
+        overrides: other thresholds for some tools or nodes; the first that matches counts.
 
     Raises:
         ConfigError: a value is wrong; the message names the field and the fix.
@@ -61,6 +70,9 @@ class Guard:
     on_stop: Literal["end", "raise"] = "end"
     state: Literal["auto", "memory", "checkpointer"] = "auto"
     name: str | None = None
+    patience: Patience | None = None
+    preset: str | None = None
+    overrides: tuple[Override, ...] = ()
 
     def __post_init__(self) -> None:
         _check_choice("on_stop", self.on_stop, ("end", "raise"))
@@ -75,10 +87,18 @@ class Guard:
         return cast("Settings", self.__dict__["_settings"])
 
     def _build(self) -> Settings:
+        patience, breaker, overrides = self.patience, self.breaker, tuple(self.overrides)
+        if self.preset is not None:
+            preset = preset_named(self.preset)
+            patience = preset.patience if patience is None else patience
+            breaker = preset.breaker if breaker == BreakerSettings() else breaker
+            overrides += preset.overrides
         return Settings(
             mode=self.mode,
             detectors=self.detectors,
-            breaker=self.breaker,
+            breaker=breaker,
+            patience=0.5 if patience is None else patience,
+            overrides=overrides,
             tools=dict(self.tools),
             ignored_arguments=self.ignored_arguments,
             language=self.language,

@@ -75,7 +75,7 @@ class Memory:
         self._breaker = Breaker(settings.limits)
         self._ladder = Ladder()
         self._probes: dict[str, Probe] = {
-            rule.family: probe_of(given, rule, settings.overrides)
+            rule.family: probe_of(given, settings.patience, settings.overrides)
             if settings.overrides
             else rule.probe()
             for given, rule in zip(settings.detectors, settings.rules, strict=True)

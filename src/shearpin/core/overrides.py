@@ -70,30 +70,26 @@ class Override:
             return False
         return not self.nodes or _any(self.nodes, node)
 
-    def apply(self, detector: Detector) -> Detector | None:
-        """The rule as it is here; None where it is to say nothing."""
+    def apply(self, detector: Detector, patience: Patience) -> Detector | None:
+        """The rule as it is here, where the guard's patience is given; None: it says nothing."""
         family = detector.family
         if family in self.off:
             return None
-        own = next((other for other in self.detectors if other.family == family), None)
-        if own is not None:
-            return own
-        return detector if self.patience is None else patient([detector], self.patience)[0]
+        own = next((other for other in self.detectors if other.family == family), detector)
+        return patient([own], patience if self.patience is None else self.patience)[0]
 
 
-def probe_of(detector: Detector, scaled: Detector, overrides: Iterable[Override]) -> Probe:
+def probe_of(detector: Detector, patience: Patience, overrides: Iterable[Override]) -> Probe:
     """A probe for a rule that obeys the overrides.
 
     Args:
-        detector: the rule as it was given; overrides with a patience of their own start from it.
-        scaled: the rule under the guard's patience.
+        detector: the rule as it was given.
+        patience: of the guard.
         overrides: the first one that matches counts.
     """
-    rules = [(override, override.apply(detector)) for override in overrides]
-    kept = [(override, scaled if rule is detector else rule) for override, rule in rules]
-    if all(rule is scaled for _, rule in kept):
-        return scaled.probe()
-    return _Overridden(scaled, kept)
+    scaled = patient([detector], patience)[0]
+    rules = [(override, override.apply(detector, patience)) for override in overrides]
+    return scaled.probe() if not rules else _Overridden(scaled, rules)
 
 
 class _Overridden:

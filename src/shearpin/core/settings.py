@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
 from shearpin.core.breaker import BreakerSettings
@@ -64,8 +65,19 @@ class Settings:
             if family in seen:
                 raise ConfigError(f"detectors holds two {family!r} rules; keep one of them")
             seen.add(family)
+        _check_families(self.overrides, seen)
         object.__setattr__(self, "rules", patient(self.detectors, self.patience))
         object.__setattr__(self, "limits", patient_breaker(self.breaker, self.patience))
         for name, facts in self.tools.items():
             if not isinstance(facts, ToolFacts):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ConfigError(f"tools[{name!r}] must be ToolFacts(...), not {facts!r}")
+
+
+def _check_families(overrides: tuple[Override, ...], families: set[str]) -> None:
+    known = families | {detector.family for detector in DEFAULT_DETECTORS}
+    for override in overrides:
+        for family in (*override.off, *(detector.family for detector in override.detectors)):
+            if family not in known:
+                close = get_close_matches(family, known, n=1)
+                hint = f"did you mean {close[0]!r}?" if close else f"known are {sorted(known)}"
+                raise ConfigError(f"an override names the unknown rule {family!r}; {hint}")
