@@ -224,7 +224,9 @@ def states_that_are_new(driver: Driver) -> list[Verdict]:
 
 
 def nothing_new(driver: Driver) -> list[Verdict]:
-    lines = [f"src/part_{n}.py: a definition of its own kind, and of no other one" for n in range(6)]
+    lines = [
+        f"src/part_{n}.py: a definition of its own kind, and of no other one" for n in range(6)
+    ]
     out = [driver.step(Call("list_dir", {"path": "."}, "\n".join(lines)))]
     for n in range(9):
         found = "\n".join(line for place, line in enumerate(lines) if (n + 3) >> (place % 4) & 1)

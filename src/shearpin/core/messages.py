@@ -55,6 +55,8 @@ _WHAT: dict[Language, dict[str, str]] = {
         "paging": "You are walking backwards in small steps with `{tool}` ({count} steps so far).",
         "velocity": "Each of your last {count} steps took in far more text, far faster, than your steps before.",
         "state_oscillation": "The last {count} steps only wrote values that were there before (latest: `{tool}`).",
+        "untested_edits": "You have made {count} changes in a row without running anything.",
+        "same_input": "Your last {count} prompts were exactly as long as each other: nothing was added to them.",
         "paraphrase": "Your last {count} thoughts said the same in other words, and the calls between them brought "
         "nothing new.",
         "other": "The last {count} steps brought nothing new ({tool}).",
@@ -79,6 +81,8 @@ _WHAT: dict[Language, dict[str, str]] = {
         "paging": "你正在用 `{tool}` 小步往回翻（已 {count} 步）。",
         "velocity": "你最近 {count} 步每步读入的内容远多于之前，而且快得多。",
         "state_oscillation": "最近 {count} 步写入的都是之前出现过的值（最近：`{tool}`）。",
+        "untested_edits": "你已经连续修改 {count} 次，没有运行任何验证。",
+        "same_input": "你最近 {count} 次看到的内容长度完全相同：没有新增任何内容。",
         "paraphrase": "你最近 {count} 次的想法只是换了说法，期间的调用也没有带来新内容。",
         "other": "最近 {count} 步没有任何新进展（{tool}）。",
     },
@@ -106,6 +110,8 @@ _ADVICE: dict[Language, dict[str, str]] = {
         "resent": "It has been received. Say only what has changed, do the next thing, or finish.",
         "pseudo_progress": "Going back and forth leads nowhere. Say what each attempt has shown, then choose one way and check it.",
         "walks_back": "Search for a word that must stand there, or read a much larger part at once.",
+        "not_tested": "Run something that shows whether the last changes work before you make the next one.",
+        "nothing_appended": "What your calls returned does not seem to reach you. Say so, and answer with what you have.",
     },
     "zh": {
         "answer_not_used": "答案不会改变。请使用已有结果，或换一种做法。",
@@ -125,6 +131,8 @@ _ADVICE: dict[Language, dict[str, str]] = {
         "resent": "内容已收到。请只说明变化之处，继续下一步，或结束。",
         "pseudo_progress": "来回反复没有进展。请说明每次尝试得到的结论，然后选定一种做法并验证。",
         "walks_back": "请搜索那里必然出现的词，或者一次读取大得多的部分。",
+        "not_tested": "请先运行能验证最近改动的命令，再做下一处修改。",
+        "nothing_appended": "你的调用结果似乎没有返回给你。请如实说明，并用已有信息作答。",
     },
 }
 _FIRM: dict[Language, str] = {

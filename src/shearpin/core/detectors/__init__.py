@@ -10,16 +10,20 @@ from shearpin.core.detectors.echo import Echoes
 from shearpin.core.detectors.error_streak import ErrorStreaks
 from shearpin.core.detectors.guesses import Guesses
 from shearpin.core.detectors.insistence import Insistences
+from shearpin.core.detectors.leak import SlowLeaks
 from shearpin.core.detectors.litany import Litanies
 from shearpin.core.detectors.monologue import Monologues
 from shearpin.core.detectors.oscillation import StateOscillations
 from shearpin.core.detectors.paging import Pagings
 from shearpin.core.detectors.ping_pong import PingPongs
+from shearpin.core.detectors.progress import NoProgress
 from shearpin.core.detectors.repeat import Repeats
 from shearpin.core.detectors.revisits import Revisits
+from shearpin.core.detectors.same_input import SameInputs
 from shearpin.core.detectors.semantic import SemanticOscillations
 from shearpin.core.detectors.stagnation import Stagnations
 from shearpin.core.detectors.unknown_tool import UnknownTools
+from shearpin.core.detectors.untested import UntestedEdits
 from shearpin.core.detectors.velocity import TokenVelocity
 
 __all__ = [
@@ -34,16 +38,20 @@ __all__ = [
     "Insistences",
     "Litanies",
     "Monologues",
+    "NoProgress",
     "Pagings",
     "PingPongs",
     "Probe",
     "Repeats",
     "Revisits",
+    "SameInputs",
     "SemanticOscillations",
+    "SlowLeaks",
     "Stagnations",
     "StateOscillations",
     "TokenVelocity",
     "UnknownTools",
+    "UntestedEdits",
 ]
 
 DEFAULT_DETECTORS: tuple[Detector, ...] = (
