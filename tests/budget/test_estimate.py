@@ -97,7 +97,7 @@ def test_memory_is_bounded_and_survives() -> None:
     for number in range(40):
         learner.learn(f"agent-{number}", 10.0 * number + 1, number + 1, 1)
     data = json.loads(json.dumps(learner.dump()))
-    assert len(data) == 16
+    assert len(data) == 8
     again = Learner()
     again.load(data)
     assert again.dump() == learner.dump()

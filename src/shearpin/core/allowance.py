@@ -101,7 +101,7 @@ def _finding(
 
 def exhausted_finding(found: Exhausted, level: Severity, step: int, agent: str) -> Finding:
     """A limit that leaves no room, as a finding."""
-    more: Evidence = {"held": found.held, "wanted": found.wanted}
+    more: Evidence = {"held": found.held, "wanted": found.wanted, "crowded": found.crowded}
     return _finding("exhausted", found, level, step, agent, more)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, cast
 
 from shearpin.core.budget import COUNTED, Budget, Span
 from shearpin.core.forecast import Forecast, Trend
@@ -12,6 +12,11 @@ from shearpin.core.holds import Amounts, Tally
 from shearpin.core.stopwatch import Stopwatch
 
 __all__ = ["Book", "Exhausted", "Notice", "notices_of"]
+
+
+_Dump: TypeAlias = (
+    "tuple[list[float], dict[str, int], list[str], dict[str, int], dict[str, object]]"
+)
 
 
 class Exhausted(NamedTuple):
@@ -64,6 +69,7 @@ class Book:
         trends: what each step used, by dimension.
         spent, held: where the ledger last said the scope stands.
         told: dimensions for which a notice was given, with its kind.
+        seen: what was spent when the last step ended.
     """
 
     budget: Budget
@@ -76,7 +82,7 @@ class Book:
     trends: dict[str, Trend] = field(default_factory=dict[str, Trend])
     spent: Amounts = field(default_factory=dict[str, int])
     held: Amounts = field(default_factory=dict[str, int])
-    _seen: dict[str, int] = field(default_factory=dict[str, int])
+    seen: dict[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
         self._relimit()
@@ -100,6 +106,12 @@ class Book:
             self.told -= {f"soft:{name}", f"last:{name}"}
         self._relimit()
 
+    def under(self, budget: Budget) -> Book:
+        """The same scope, with what was spent in it, under another budget."""
+        twin = Book(budget, self.key, self.watch, dict(self.extra))
+        twin.spent, twin.held, twin.seen = self.spent, self.held, dict(self.seen)
+        return twin
+
     def take(self, tally: Tally) -> None:
         """Remember where the ledger says this scope stands."""
         self.spent, self.held = tally.spent, tally.held
@@ -108,8 +120,8 @@ class Book:
         """A step is over: what it used goes into the trends."""
         for name, trend in self.trends.items():
             now = self.spent.get(name, 0)
-            trend.add(now - self._seen.get(name, 0), at)
-            self._seen[name] = now
+            trend.add(now - self.seen.get(name, 0), at)
+            self.seen[name] = now
 
     def forecast(self, name: str, at: float) -> Forecast | None:
         """When a limit of this scope will be reached."""
@@ -133,6 +145,21 @@ class Book:
             self.spent.get(name, 0),
             self.forecast(name, at),
         )
+
+    def dump(self, at: float) -> list[object]:
+        """The state as JSON-ready data; what was spent is the ledger's."""
+        trends = {name: trend.dump() for name, trend in self.trends.items()}
+        return [self.watch.dump(at), self.extra, sorted(self.told), self.seen, trends]
+
+    def load(self, data: object, at: float) -> None:
+        """Restore what `dump` gave."""
+        watch, extra, told, seen, trends = cast("_Dump", data)
+        self.watch.load(watch, at)
+        self.extend(extra)
+        self.told, self.seen = set(told), dict(seen)
+        for name, trend in self.trends.items():
+            if name in trends:
+                trend.load(trends[name])
 
     def late(self, at: float) -> Exhausted | None:
         """The time limit that has passed, if any."""

@@ -7,16 +7,25 @@ tokens, rounds, money and time, never in graph supersteps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from math import ceil, isfinite
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from shearpin.errors import ConfigError
 
-__all__ = ["COUNTED", "TIMED", "Budget", "Span", "describe", "to_micros", "tool_dimension"]
+__all__ = [
+    "COUNTED",
+    "TIMED",
+    "Budget",
+    "Span",
+    "budgets_of",
+    "describe",
+    "to_micros",
+    "tool_dimension",
+]
 
 Span: TypeAlias = Literal["call", "run", "thread"]
 """What a budget covers: every single call, one run, or a whole conversation."""
@@ -199,6 +208,29 @@ class Budget:
     def threshold(self, limit: float) -> int:
         """From which amount on a limit counts as nearly used."""
         return ceil(limit * self.soft - 1e-9)
+
+
+def budgets_of(value: object, name: str = "budget") -> tuple[Budget, ...]:
+    """Budgets in any form in which they may be given.
+
+    Raises:
+        ConfigError: it is none, or two cover the same kind of scope.
+    """
+    if value is None:
+        return ()
+    items = list(cast("Sequence[object]", value)) if isinstance(value, (list, tuple)) else [value]
+    found: list[Budget] = []
+    for given in items:
+        item = Budget.parse(given) if isinstance(given, str) else given
+        if not isinstance(item, Budget):
+            raise ConfigError(
+                f'{name} must be a Budget, a short form such as "$0.50", or several of them, '
+                f"not {item!r}"
+            )
+        if any(other.per == item.per for other in found):
+            raise ConfigError(f"{name} holds two budgets per {item.per}; put them into one")
+        found.append(item)
+    return tuple(found)
 
 
 def _rebuild(values: dict[str, object]) -> Budget:

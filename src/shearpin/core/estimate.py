@@ -45,7 +45,7 @@ ESTIMATES: Final[dict[str, ProviderRates]] = {
 }
 """What is known of providers, by the beginning of LangChain's name for them."""
 
-_OTHER: Final = ProviderRates(1.2, 8, 1_650, 300)
+_OTHER: Final = ProviderRates(1.2, 8, 1_650, 100)
 
 _LETTERS = bytes(range(65, 91)) + bytes(range(97, 123))
 _SPACES = b" \n\t\r"
@@ -101,7 +101,7 @@ class Estimate(NamedTuple):
 
 
 class Learner:
-    """Learns from each answer how large the speaker's next prompt will be; at most 16 speakers.
+    """Learns from each answer how large the speaker's next prompt will be; at most 8 speakers.
 
     Example:
         >>> learner = Learner()
@@ -114,7 +114,7 @@ class Learner:
 
     __slots__ = ("_known",)
 
-    _CAPACITY = 16
+    _CAPACITY = 8
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, tuple[float, int, float, float]] = OrderedDict()
@@ -134,6 +134,10 @@ class Learner:
         """Tokens that the next answer will probably have, at most `bound`."""
         known = self._known.get(speaker)
         return bound if known is None else min(bound, ceil(known[2] * 1.5) + 16)
+
+    def knows(self, speaker: str) -> bool:
+        """Whether anything was learnt of a speaker."""
+        return speaker in self._known
 
     def growth(self, speaker: str) -> int:
         """Tokens by which the speaker's prompt usually grows from call to call."""

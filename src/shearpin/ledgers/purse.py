@@ -8,11 +8,11 @@ run ends is settled by `finish` at what was set aside, because it may have been 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from threading import Lock
+from threading import Condition, get_ident
 from typing import NamedTuple
 
 from shearpin import clock
-from shearpin.core.account import LANDING, Account, Ask, Cost, model_amounts
+from shearpin.core.account import LANDING, LANDING_OUTPUT, Account, Ask, Cost, model_amounts
 from shearpin.core.books import Exhausted, Notice
 from shearpin.core.budget import Span
 from shearpin.core.estimate import Estimate, Learner
@@ -34,6 +34,7 @@ class ModelRequest(NamedTuple):
         cost: of tokens, at worst; None where money is not counted.
         agent: whose call it is.
         last: whether it could be the run's final answer.
+        steps: 0 where it repeats a call that was counted before.
     """
 
     id: str
@@ -44,6 +45,7 @@ class ModelRequest(NamedTuple):
     cost: Cost | None = None
     agent: str = "main"
     last: bool = True
+    steps: int = 1
 
 
 class Bill(NamedTuple):
@@ -79,6 +81,7 @@ class _Open(NamedTuple):
     hold: Hold | None
     request: ModelRequest | None
     estimate: Estimate | None
+    thread: int
 
 
 class Purse:
@@ -105,8 +108,8 @@ class Purse:
         self.account = account
         self.ledger = ledger
         self.learner = learner if learner is not None else Learner()
-        self._now = now
-        self._lock = Lock()
+        self.now = now
+        self._lock = Condition()
         self._open: dict[str, _Open] = {}
 
     # -- model calls --------------------------------------------------------------------------
@@ -146,7 +149,7 @@ class Purse:
     def force_model(self, request: ModelRequest) -> None:
         """The call is made although there is no room: only observed. It will be charged."""
         with self._lock:
-            self._open[request.id] = _Open(None, request, self._estimate(request))
+            self._open[request.id] = _Open(None, request, self._estimate(request), get_ident())
 
     def close_model(self, id: str, bill: Bill) -> list[Notice]:
         """The call was made and has used this; unknown and closed calls are not counted again."""
@@ -156,11 +159,30 @@ class Purse:
         amounts = model_amounts(bill.input_tokens, bill.output_tokens, bill.usd, steps=bill.steps)
         return self._settle(opened, amounts, bill)
 
+    def keep(self, id: str) -> None:
+        """Nobody knows what the call has used: it counts at what was set aside."""
+        opened = self._take(id)
+        if opened is not None and opened.hold is not None:
+            self.ledger.settle(opened.hold, {**_without_landing(opened.hold.amounts), "steps": 0})
+        self._room()
+
     def drop(self, id: str) -> None:
         """The call was not made, or cost nothing and counts for nothing (a cache hit)."""
         opened = self._take(id)
         if opened is not None and opened.hold is not None:
             self.ledger.release(opened.hold)
+        self._room()
+
+    def wait_for_room(self, seconds: float) -> bool:
+        """Wait until a call of another thread is closed; False if none is under way, or in vain.
+
+        A thread must not wait for its own calls, such as a stream that it has not read to the end.
+        """
+        with self._lock:
+            mine = get_ident()
+            if all(entry.thread == mine for entry in self._open.values()):
+                return False
+            return self._lock.wait(seconds)
 
     def estimate_of(self, id: str) -> Estimate | None:
         """What a model call under way is expected to take."""
@@ -174,7 +196,7 @@ class Purse:
     ) -> Granted | Exhausted:
         """Set one call aside; `Exhausted` where the tool must not be run."""
         with self._lock:
-            ask = self.account.tool(tool, call, at=self._now())
+            ask = self.account.tool(tool, call, at=self.now())
             if ask is None:
                 self.account.tool_granted(agent)
                 return Granted()
@@ -182,7 +204,7 @@ class Purse:
         with self._lock:
             if isinstance(found, Hold):
                 self.account.tool_granted(agent)
-                self._open[id] = _Open(found, None, None)
+                self._open[id] = _Open(found, None, None, get_ident())
                 return Granted()
             self.account.tool_refused(agent, step)
             return self.account.refused(found) if isinstance(found, Refusal) else found
@@ -190,7 +212,7 @@ class Purse:
     def force_tool(self, id: str) -> None:
         """The tool is run although there is no room: only observed. It will be charged."""
         with self._lock:
-            self._open[id] = _Open(None, None, None)
+            self._open[id] = _Open(None, None, None, get_ident())
 
     def close_tool(self, id: str, tool: str) -> list[Notice]:
         """The tool was run, whatever came of it."""
@@ -227,10 +249,7 @@ class Purse:
             opened, self._open = list(self._open.values()), {}
         for entry in opened:
             if entry.hold is not None:
-                amounts = {
-                    name: amount for name, amount in entry.hold.amounts.items() if name != LANDING
-                }
-                self.ledger.settle(entry.hold, amounts)
+                self.ledger.settle(entry.hold, _without_landing(entry.hold.amounts))
 
     # -- shared -------------------------------------------------------------------------------
 
@@ -242,16 +261,34 @@ class Purse:
             request.bounded,
         )
 
+    def _fitted(self, request: ModelRequest) -> Estimate:
+        """What to set aside; where the answer has no bound, at most what is left."""
+        estimate = self._estimate(request)
+        if estimate.bounded:
+            return estimate
+        account, into = self.account, estimate.input_tokens
+        if not self.learner.knows(request.speaker):
+            estimate = estimate._replace(likely_output=min(estimate.output_tokens, LANDING_OUTPUT))
+        likely = estimate.likely_output
+        growth = self.learner.growth(request.speaker)
+        room = account.output_room(into, request.cost, growth=growth, answer=LANDING_OUTPUT)
+        if room < likely:
+            room = max(likely, account.output_room(into, request.cost))
+        return estimate._replace(output_tokens=min(estimate.output_tokens, room))
+
     def _plan_model(self, request: ModelRequest) -> tuple[Ask | Exhausted, Estimate]:
+        if not request.bounded:
+            self.refresh()
         with self._lock:
-            estimate = self._estimate(request)
+            estimate = self._fitted(request)
             ask = self.account.model(
                 estimate,
                 request.cost,
-                at=self._now(),
+                at=self.now(),
                 last=request.last,
                 growth=self.learner.growth(request.speaker),
                 agent=request.agent,
+                steps=request.steps,
             )
             return ask, estimate
 
@@ -263,12 +300,16 @@ class Purse:
         self, request: ModelRequest, estimate: Estimate, hold: Hold, landing: Exhausted | None
     ) -> Granted:
         with self._lock:
-            self._open[request.id] = _Open(hold, request, estimate)
+            self._open[request.id] = _Open(hold, request, estimate, get_ident())
         return Granted(landing, estimate)
 
     def _take(self, id: str) -> _Open | None:
         with self._lock:
             return self._open.pop(id, None)
+
+    def _room(self) -> None:
+        with self._lock:
+            self._lock.notify_all()
 
     def _settle(self, opened: _Open, amounts: Amounts, bill: Bill | None) -> list[Notice]:
         if opened.hold is not None:
@@ -281,6 +322,10 @@ class Purse:
                 self.learner.learn(
                     request.speaker, request.guess, bill.input_tokens, bill.output_tokens
                 )
-            return self.account.settled(
-                tallies, at=self._now(), step=bill is not None and bill.steps > 0
-            )
+            self._lock.notify_all()
+            step = bill is not None and bill.steps > 0
+            return self.account.settled(tallies, at=self.now(), step=step)
+
+
+def _without_landing(amounts: Amounts) -> Amounts:
+    return {name: amount for name, amount in amounts.items() if name != LANDING}

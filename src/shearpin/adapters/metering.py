@@ -1,0 +1,138 @@
+"""Where a run's budget comes from, and which budget a piece of code spends from.
+
+Contract: a run without budgets has no `Spending` at all and pays nothing for it. A graph that is
+guarded by itself and runs within another run has its own budgets, nested in the outer one's: what it
+spends is charged to both.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+
+from shearpin.adapters.funds import Funds, extension_of, override_in
+from shearpin.adapters.run import Run
+from shearpin.adapters.spending import Rule, Spending
+from shearpin.core.budget import Budget
+from shearpin.findings import Finding
+from shearpin.ledgers.purse import Purse
+from shearpin.recipe import Guard
+from shearpin.verdicts import PROCEED, Block, Halt, Nudge, Verdict
+
+__all__ = [
+    "NESTED",
+    "Orders",
+    "ends_here",
+    "nested_spending",
+    "open_spending",
+    "orders_in",
+    "spending_of",
+]
+
+NESTED: ContextVar[tuple[Run, Spending] | None] = ContextVar("shearpin_nested", default=None)
+"""The budget of the guarded graph that this code belongs to, where that runs within another run."""
+
+_MISPLACED = "max_concurrency"
+
+
+class Orders:
+    """What one invocation says about its budget.
+
+    Attributes:
+        given: budgets in place of the recipe's.
+        more: by how much limits are raised.
+    """
+
+    __slots__ = ("given", "more")
+
+    def __init__(self, given: Sequence[Budget] = (), more: Sequence[Budget] = ()) -> None:
+        self.given = tuple(given)
+        self.more = tuple(more)
+
+
+def orders_in(values: Mapping[str, object], context: object = None) -> Orders:
+    """What the configuration and the runtime context of an invocation say about its budget.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    if _MISPLACED in values:
+        warnings.warn(
+            f"{_MISPLACED} under `configurable` is ignored by LangGraph; put it on the top level "
+            'of the configuration, {"max_concurrency": N}, or use Budget(max_concurrency=N) for '
+            "tool calls",
+            UserWarning,
+            stacklevel=6,
+        )
+    return Orders(override_in(values, context), extension_of(values))
+
+
+def open_spending(run: Run, recipe: Guard, orders: Orders, *, new_turn: bool) -> None:
+    """Give a run its budget, if there is any."""
+    if not (recipe.budgets or orders.given):
+        return
+    state = run.state
+    if state.funds is None:
+        state.funds = Funds(now=run.now)
+        if state.saved_funds is not None:
+            state.funds.load(state.saved_funds, recipe.budgets)
+            state.saved_funds = None
+    account = state.funds.account(recipe.budgets, run.id, new_turn=new_turn, given=orders.given)
+    purse = Purse(account, state.funds.ledger, state.funds.learner, run.now)
+    run.spending = Spending(purse, state.funds, recipe.pricing, _rule_of(run), recipe.language)
+    for more in orders.more:
+        _extend(run, run.spending, more)
+
+
+def nested_spending(recipe: Guard, run: Run) -> Spending | None:
+    """The budget of a guarded graph within a run; None where it has none of its own."""
+    if not recipe.budgets:
+        return None
+    outer = spending_of(run)
+    parent = outer.purse.account if outer is not None else None
+    funds = Funds(outer.funds.ledger if outer is not None else None, run.now)
+    number = run.numbers.model_call(f"nested:{run.id}")
+    account = funds.account(recipe.budgets, number, new_turn=True, parent=parent)
+    purse = Purse(account, funds.ledger, funds.learner, run.now)
+    pricing = recipe.pricing
+    return Spending(purse, funds, pricing, _rule_of(run), recipe.language, nested=True)
+
+
+def spending_of(run: Run) -> Spending | None:
+    """The innermost budget that code of a run spends from."""
+    nested = NESTED.get()
+    if nested is not None and nested[0] is run:
+        return nested[1]
+    return run.spending
+
+
+def ends_here(run: Run, halt: Halt) -> bool:
+    """Whether a refusal that was meant for a part of a run has reached the graph of the run itself.
+
+    Then it ends the run, unless only calls that are under way stood in the call's way: of a parallel
+    batch, what fits runs on, and the rest is left out.
+    """
+    finding = halt.finding
+    if finding is None or finding.evidence.get("crowded"):
+        return False
+    _rule_of(run)(halt, finding)
+    return True
+
+
+def _rule_of(run: Run) -> Rule:
+    def rule(verdict: Nudge | Block | Halt, finding: Finding) -> Verdict:
+        at = run.now()
+        return run.state.judge.ask(lambda session: session.rule(verdict, finding, at), PROCEED)
+
+    return rule
+
+
+def _extend(run: Run, spending: Spending, more: Budget) -> None:
+    amounts = dict(more.limits)
+    for name in ("seconds", "working_seconds"):
+        value = getattr(more, name)
+        if value is not None:
+            amounts[name] = int(value)
+    if spending.purse.extend(amounts, more.per):
+        run.state.judge.ask(lambda session: session.pardon("budget:"), None)

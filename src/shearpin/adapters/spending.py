@@ -1,0 +1,395 @@
+"""The budget of one run at work: asked before each call, told after it.
+
+Contract: a call that a limit leaves no room for is refused before it is made, once the mode allows
+acting; in `observe` it is made, and charged. What ends the run is only a refusal to the main agent:
+a sub-agent's ends the sub-agent, and its caller still has the landing reserve. Faults in here are
+the caller's to contain; an unmeasured call is charged when its usage is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, cast
+
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.outputs import LLMResult
+
+from shearpin.adapters.costs import at_most, scopes_of
+from shearpin.adapters.funds import Funds
+from shearpin.adapters.places import Place
+from shearpin.adapters.prompts import Prompts, output_bound
+from shearpin.adapters.settling import Chunks, Outcome, estimated, failure_of, outcome_of
+from shearpin.core.allowance import (
+    block_words,
+    exhausted_finding,
+    halt_words,
+    landing_words,
+    notice_finding,
+    notice_words,
+)
+from shearpin.core.books import Exhausted, Notice
+from shearpin.errors import PriceUnknownError
+from shearpin.findings import Finding, Severity
+from shearpin.ledgers.purse import Bill, ModelRequest, Purse
+from shearpin.pricing import ModelPrice, Pricing, TokenUsage, cost
+from shearpin.report.budget import BudgetReport
+from shearpin.verdicts import Block, Halt, Nudge, Verdict
+
+__all__ = ["Closed", "Refused", "Rule", "Spending"]
+
+logger = logging.getLogger("shearpin")
+
+_WAIT_SECONDS = 30.0
+_MOST_NOTES = 50
+
+Rule = Callable[["Nudge | Block | Halt", Finding], Verdict]
+
+
+class Refused(NamedTuple):
+    """A model call must not be made.
+
+    Attributes:
+        halt: with what the caller is ended.
+        local: whether only the caller is ended, and the run goes on.
+    """
+
+    halt: Halt
+    local: bool
+
+
+class Closed(NamedTuple):
+    """A model call is settled.
+
+    Attributes:
+        usage: as reported, or as estimated.
+        nudges: that this gives rise to.
+    """
+
+    usage: TokenUsage | None
+    nudges: Sequence[Nudge] = ()
+
+
+class _Call(NamedTuple):
+    """A model call under way."""
+
+    call: str
+    place: Place
+    provider: str | None
+    price: ModelPrice | None
+    tier: str | None
+
+
+@dataclass(slots=True)
+class _Counts:
+    estimated: int = 0
+    cached: int = 0
+    unpriced: int = 0
+    unbounded: int = 0
+    notes: dict[str, None] = field(default_factory=dict[str, None])
+
+
+class Spending:
+    """See the module's contract.
+
+    Args:
+        purse: account and ledger of the run.
+        funds: of the conversation.
+        pricing: of model calls.
+        rule: takes a verdict to the session, and says what the mode leaves of it.
+        language: of the budget's own words.
+        nested: whether this is the budget of a part of a larger run.
+    """
+
+    def __init__(
+        self,
+        purse: Purse,
+        funds: Funds,
+        pricing: Pricing,
+        rule: Rule,
+        language: Literal["en", "zh"],
+        *,
+        nested: bool = False,
+    ) -> None:
+        self.purse = purse
+        self.funds = funds
+        self.nested = nested
+        self._pricing = pricing
+        self._rule = rule
+        self._language: Literal["en", "zh"] = language
+        account = purse.account
+        budgets = [*(book.budget for book in account.books), *account.per_call]
+        self._capped = any(budget.usd is not None for budget in budgets)
+        self._prompts = Prompts()
+        self._calls: dict[str, _Call] = {}
+        self._counts = _Counts()
+
+    # -- model calls --------------------------------------------------------------------------
+
+    def open_model(
+        self,
+        id: str,
+        prompt: Sequence[BaseMessage] | str,
+        params: Mapping[str, object],
+        metadata: Mapping[str, object],
+        place: Place,
+        call: str,
+        step: int,
+    ) -> Refused | None:
+        """Set a model call aside, or refuse it.
+
+        Args:
+            id: of this very provider call.
+            prompt: messages, or the text of a completion model.
+            params: how the model is invoked: its limit, the tools it is offered.
+            metadata: LangChain's names of model and provider.
+            place: where it is made.
+            call: its identity when its task is re-executed.
+            step: the session's.
+        """
+        model, provider = _text(metadata.get("ls_model_name")), _text(metadata.get("ls_provider"))
+        messages = [HumanMessage(prompt)] if isinstance(prompt, str) else prompt
+        tier = _text(params.get("service_tier"))
+        for book in self.purse.account.books:
+            book.watch.work(self.purse.now())
+        try:
+            price = self._price(model, provider)
+        except PriceUnknownError as error:
+            return self._unpriced(error, model, place, step)
+        self._calls[id] = _Call(call, place, provider, price, tier)
+        speaker = f"{place.agent}|{place.node}|{model}"
+        bound = output_bound(params, metadata, model)
+        request = ModelRequest(
+            id,
+            speaker,
+            self._prompts.measure(speaker, messages, params.get("tools"), provider),
+            bound.tokens,
+            bounded=bound.certain,
+            cost=None if price is None else at_most(price, params, messages, provider, tier),
+            agent=place.agent,
+            last=place.agent == "main" and not self.nested,
+            steps=int(self.funds.first_time(call)),
+        )
+        if not bound.certain:
+            self._counts.unbounded += 1
+        found = self._ask(request)
+        if isinstance(found, Exhausted):
+            refused = self._refuse(found, place, step)
+            if refused is not None:
+                del self._calls[id]
+                return refused
+            self.purse.force_model(request)
+        return None
+
+    def _ask(self, request: ModelRequest) -> Exhausted | None:
+        """Ask for room; where only other threads' calls stand in the way, wait for them."""
+        waits = 0
+        while True:
+            found = self.purse.open_model(request)
+            if not isinstance(found, Exhausted):
+                return None
+            if not found.crowded or waits >= 1_000 or _in_event_loop():
+                return found
+            if not self.purse.wait_for_room(_WAIT_SECONDS):
+                again = self.purse.open_model(request)
+                return again if isinstance(again, Exhausted) else None
+            waits += 1
+
+    def close_model(self, id: str, outcome: Outcome, step: int) -> Closed:
+        """A model has answered: settle what it used."""
+        call = self._calls.pop(id, None)
+        if call is None:
+            return Closed(outcome.usage)
+        self.funds.done(call.call)
+        if outcome.cached:
+            self._counts.cached += 1
+            self.purse.drop(id)
+            return Closed(outcome.usage)
+        if self.purse.estimate_of(id) is None:  # it could not be measured before
+            self.purse.force_model(ModelRequest(id, "", 0.0, 0))
+        usage = outcome.usage or self._guessed(id, outcome, call)
+        notices = self.purse.close_model(id, self._bill(usage, call, steps=1))
+        if outcome.message is not None:
+            self._batch(outcome.message)
+        return Closed(usage, self._tell(notices, call.place, step))
+
+    def fail_model(
+        self, id: str, error: BaseException, response: LLMResult | None, chunks: Chunks | None
+    ) -> None:
+        """A model call has failed, or its stream was closed: what was received is settled."""
+        call = self._calls.pop(id, None)
+        if call is None:
+            return
+        failure = failure_of(error)
+        if failure.limited:
+            for book in self.purse.account.own:
+                book.watch.wait(self.purse.now())
+        received = outcome_of(response, chunks)
+        if received.usage is not None or received.text:
+            usage = received.usage
+            if usage is None or not usage.prompt_tokens:
+                usage = self._guessed(id, received, call)
+            self.purse.close_model(id, self._bill(usage, call, steps=0))
+        elif failure.unknown:
+            self.purse.keep(id)
+        else:
+            self.purse.close_model(id, Bill(0, 0, estimated=True, steps=0))
+
+    def _guessed(self, id: str, outcome: Outcome, call: _Call) -> TokenUsage:
+        self._counts.estimated += 1
+        expected = self.purse.estimate_of(id)
+        self._note(
+            "no usage was reported for some model calls, so it was estimated from the texts; for "
+            "streams, set stream_usage=True where the client has it"
+        )
+        return estimated(outcome, 0 if expected is None else expected.input_tokens, call.provider)
+
+    def _bill(self, usage: TokenUsage, call: _Call, *, steps: int) -> Bill:
+        usd = 0
+        if call.price is not None:
+            if usage.service_tier is None and call.tier is not None:
+                usage = usage._replace(service_tier=call.tier)
+            found = cost(usage, call.price)
+            usd = found.micros or 0
+            if not found.complete:
+                self._counts.unpriced += 1
+        else:
+            self._counts.unpriced += 1
+        return Bill(usage.prompt_tokens, usage.answer_tokens, usd, usage.estimated, steps)
+
+    # -- prices -------------------------------------------------------------------------------
+
+    def _price(self, model: str | None, provider: str | None) -> ModelPrice | None:
+        priced = self._pricing.find(model, provider, usd_capped=self._capped)
+        for warning in priced.warnings:
+            self._note(warning)
+        return priced.price
+
+    def _unpriced(
+        self, error: PriceUnknownError, model: str | None, place: Place, step: int
+    ) -> Refused | None:
+        """No price, a dollar cap, and the policy refuses; observed, the call goes on uncounted."""
+        rule = "budget:unknown_price"
+        finding = Finding(
+            family="budget",
+            rule=rule,
+            key=f"{rule}:{model}",
+            level=Severity.STOP,
+            count=1,
+            limit=1,
+            onset_step=step,
+            step=step,
+            agent=place.agent,
+            cause="budget_unknown_price",
+            hard=False,
+            evidence={"model": model},
+        )
+        halt = Halt(rule, str(error), finding)
+        return Refused(halt, False) if self._rule(halt, finding) is halt else None
+
+    # -- refusals -----------------------------------------------------------------------------
+
+    def _refuse(self, found: Exhausted, place: Place, step: int) -> Refused | None:
+        local = found.crowded or place.agent != "main" or self.nested
+        level = Severity.BLOCK if local else Severity.STOP
+        finding = exhausted_finding(found, level, step, place.agent)
+        halt = Halt(found.reason, halt_words(found, self._language), finding)
+        if not local:
+            return Refused(halt, False) if self._rule(halt, finding) is halt else None
+        block = Block(finding, halt.message)
+        return Refused(halt, True) if self._rule(block, finding) is block else None
+
+    # -- tools --------------------------------------------------------------------------------
+
+    def open_tool(self, id: str, tool: str, call: str, place: Place, step: int) -> Block | None:
+        """Set a tool call aside, or say how it is to be answered instead."""
+        found = self.purse.open_tool(id, tool, call, place.agent, step)
+        if not isinstance(found, Exhausted):
+            return None
+        finding = exhausted_finding(found, Severity.BLOCK, step, place.agent)
+        block = Block(finding, block_words(found, self._language))
+        if self._rule(block, finding) is block:
+            return block
+        self.purse.force_tool(id)
+        return None
+
+    def stop_for(self, block: Block, place: Place) -> Refused:
+        """A tool call that must not be made, where no answer can be given for it: the end."""
+        name = str(block.finding.evidence["dimension"])
+        reason = "budget:" + ("per_tool" if name.startswith("tool:") else name)
+        halt = Halt(reason, block.message, block.finding)
+        if place.agent != "main" or self.nested:
+            return Refused(halt, True)
+        self._rule(halt, block.finding)
+        return Refused(halt, False)
+
+    def close_tool(self, id: str, tool: str, place: Place, step: int) -> list[Nudge]:
+        """A tool was run; the nudges that this gives rise to."""
+        return self._tell(self.purse.close_tool(id, tool), place, step)
+
+    def drop_tool(self, id: str) -> None:
+        """A tool was not run to its end: it was interrupted and will be asked for again."""
+        self.purse.drop(id)
+
+    def _batch(self, message: BaseMessage) -> None:
+        calls = cast("list[dict[str, Any]]", getattr(message, "tool_calls", None) or [])
+        if len(calls) > 1:
+            self.purse.refresh()
+            self.purse.batch([(str(call["id"] or ""), str(call["name"])) for call in calls])
+
+    # -- words --------------------------------------------------------------------------------
+
+    def _tell(self, notices: Sequence[Notice], place: Place, step: int) -> list[Nudge]:
+        """The nudges that notices amount to; only the strongest is said aloud."""
+        said: list[Nudge] = []
+        for notice in notices:
+            finding = notice_finding(notice, step, place.agent)
+            nudge = Nudge(finding, notice_words(notice, step, self._language))
+            if self._rule(nudge, finding) is nudge:
+                said.append(nudge)
+        return said[-1:]
+
+    def landing_note(self, found: Exhausted) -> str:
+        """What the agent is told before the last answer that its budget allows."""
+        return landing_words(found.dimension, found.limit, found.per, self._language)
+
+    def _note(self, text: str) -> None:
+        if text not in self._counts.notes and len(self._counts.notes) < _MOST_NOTES:
+            self._counts.notes[text] = None
+            logger.warning("shearpin: %s", text)
+
+    # -- the run ------------------------------------------------------------------------------
+
+    def finish(self, *, interrupted: bool) -> None:
+        """The run is over, or pauses for a person."""
+        self.purse.finish()
+        self._calls.clear()
+        if interrupted:
+            self.funds.pause()
+
+    def report(self) -> BudgetReport:
+        """Where the budgets of the run stand."""
+        self.purse.refresh()
+        counts = self._counts
+        return BudgetReport(
+            scopes_of(self.purse.account, self.purse.now()),
+            counts.estimated,
+            counts.cached,
+            counts.unpriced,
+            counts.unbounded,
+            tuple(counts.notes),
+        )
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
