@@ -31,7 +31,7 @@ SEAMS: list[tuple[Any, str]] = [
     (Session, "dump"),
     (Session, "drain"),
     (calls, "requests_of"),
-    (calls, "usage_of"),
+    (calls, "outcome_of"),
     (nodes, "delta_of"),
     (nodes, "NodeEntered"),
     (nodes, "NodeLeft"),

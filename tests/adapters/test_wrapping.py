@@ -157,6 +157,8 @@ def test_the_public_route_where_private_parts_have_moved(monkeypatch: pytest.Mon
     model = runaway()
     with pytest.warns(RuntimeWarning, match="public interface alone, because a test says so"):
         app = shearpin.guard(react(model, saver()))
+    again = shearpin.guard(react(runaway()))  # said once
+    assert again.invoke(HELLO) is not None
     app.invoke(HELLO, THREAD)
     assert model.calls < 20
     assert app.get_state(THREAD).next == ("agent",)

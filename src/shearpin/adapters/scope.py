@@ -8,11 +8,12 @@ says so. A graph guarded by itself joins the run.
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from shearpin import clock
 from shearpin.adapters.calls import HANDLER, CallLayer, current_run
 from shearpin.adapters.judge import ThreadState
+from shearpin.adapters.metering import Orders, open_spending
 from shearpin.adapters.reports import report_of, tripped
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
@@ -50,6 +51,7 @@ def guarded_scope(guard: Guard, name: str, thread: str | None) -> Generator[Guar
         return
     run = Run(name, thread, ThreadState.fresh(guard.settings, clock.monotonic))
     run.begin(new_turn=True)
+    open_spending(run, guard, Orders(), new_turn=True)
     token = HANDLER.set(CallLayer(run))
     outcome: RunOutcome = "failed"
     try:
@@ -61,7 +63,9 @@ def guarded_scope(guard: Guard, name: str, thread: str | None) -> Generator[Guar
             raise
         outcome = "completed"
     finally:
-        HANDLER.reset(token)
+        # A generator may be closed from another context than the one that opened the block.
+        with suppress(ValueError):
+            HANDLER.reset(token)
         run.end(outcome)
     if run.halted is not None and guard.on_stop == "raise":
         raise tripped(run.halted)

@@ -44,6 +44,8 @@ class HardStop(BaseException):
 
 def stop_in(error: BaseException) -> Halt | None:
     """The stop that an exception is, wraps, was raised from, or holds in a group; None if none."""
+    if not isinstance(error, (Exception, HardStop, BaseExceptionGroup)):
+        return None  # cancellation and the like are never ours to swallow
     waiting: list[BaseException] = [error]
     for _ in range(_DEEPEST):
         if not waiting:

@@ -32,6 +32,7 @@ from shearpin.adapters.langgraph.speaking import (
 )
 from shearpin.adapters.langgraph.stopping import AFTER_HOOK, Endings
 from shearpin.adapters.messages import is_messages, nudge_message, removes, request_for
+from shearpin.adapters.metering import ends_here
 from shearpin.adapters.places import place_of
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
@@ -202,6 +203,8 @@ class GuardedNode(Runnable[Any, Any]):
         """Turn a refused call into the end of the graph; pass everything else on."""
         halt = None if isinstance(error, (GraphInterrupt, ParentCommand)) else stop_in(error)
         if halt is not None:
+            if run.stopped is None and visit.agent == "main" and not ends_here(run, halt):
+                return None
             return self._end(run, halt, config)
         try:
             if isinstance(error, GraphInterrupt):

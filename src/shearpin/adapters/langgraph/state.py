@@ -102,6 +102,7 @@ class Snapshot(NamedTuple):
     sequence: int
     turn: int
     session: dict[str, object]
+    funds: dict[str, Any] | None = None
 
     def restore(self, settings: Settings, now: clock.Clock) -> ThreadState:
         """The thread state that was saved; if it is unreadable, a fresh one that says so."""
@@ -114,6 +115,7 @@ class Snapshot(NamedTuple):
         else:
             state = ThreadState(Judge(session, now))
         state.turn, state.sequence = self.turn, self.sequence
+        state.saved_funds = self.funds
         return state
 
 
@@ -204,6 +206,8 @@ def _payload(state: ThreadState, head: CheckpointTuple) -> tuple[str, str]:
         "turn": state.turn,
         "session": state.judge.ask(lambda session: session.dump(), {}),
     }
+    if state.funds is not None:
+        data["funds"] = state.funds.dump()
     task = uuid.uuid5(_SPACE, f"{head.checkpoint['id']}:{state.sequence}")
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False), str(task)
 
@@ -224,7 +228,9 @@ def _read(text: str) -> Snapshot | None:
         data = cast("dict[str, Any]", json.loads(text))
         if data.get("v") != 1:
             return None
-        return Snapshot(int(data["sequence"]), int(data["turn"]), dict(data["session"]))
+        return Snapshot(
+            int(data["sequence"]), int(data["turn"]), dict(data["session"]), data.get("funds")
+        )
     except (ValueError, KeyError, TypeError) as error:
         logger.warning("shearpin: saved session state is damaged: %r", error)
         return None

@@ -25,7 +25,9 @@ from shearpin.adapters.langgraph.compat import (
 )
 from shearpin.adapters.langgraph.voyage import Voyage
 from shearpin.adapters.langgraph.wiring import WIRING, Wiring, guarded_nodes, wire, wiring_of
+from shearpin.adapters.langgraph.within import awithin, within
 from shearpin.adapters.reports import report_of
+from shearpin.errors import ConfigError
 from shearpin.events import RunOutcome
 from shearpin.recipe import Guard
 from shearpin.report.model import Report
@@ -54,17 +56,19 @@ def _guarded_class(base: type[AnyGraph], wiring: Wiring) -> type[AnyGraph]:
     def stream(
         self: AnyGraph, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Any]:
-        if current_run() is not None:
-            yield from base.stream(self, input, config, **kwargs)
+        run = current_run()
+        if run is not None:
+            yield from within(run, wiring.recipe, base.stream(self, input, config, **kwargs))
             return
         yield from _stream(base, wiring, self, input, config, kwargs)
 
     async def astream(
         self: AnyGraph, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
+        run = current_run()
         chunks = (
-            base.astream(self, input, config, **kwargs)
-            if current_run() is not None
+            awithin(run, wiring.recipe, base.astream(self, input, config, **kwargs))
+            if run is not None
             else _astream(base, wiring, self, input, config, kwargs)
         )
         try:
@@ -101,7 +105,7 @@ def _guarded_class(base: type[AnyGraph], wiring: Wiring) -> type[AnyGraph]:
 def _stream(
     base: type[AnyGraph], wiring: Wiring, graph: AnyGraph, input: Any, config: Any, kwargs: Any
 ) -> Iterator[Any]:
-    voyage = _open(wiring, graph, input, config)
+    voyage = _open(wiring, graph, input, config, kwargs.get("context"))
     chunks = base.stream(graph, input, config, **kwargs)
     if voyage is not None and voyage.run is None and voyage.saver is not None:
         snapshot = states.load(voyage.saver, voyage.thread or "", wiring.note)
@@ -144,7 +148,7 @@ def _stream(
 async def _astream(
     base: type[AnyGraph], wiring: Wiring, graph: AnyGraph, input: Any, config: Any, kwargs: Any
 ) -> AsyncIterator[Any]:
-    voyage = _open(wiring, graph, input, config)
+    voyage = _open(wiring, graph, input, config, kwargs.get("context"))
     chunks = cast("Any", base.astream(graph, input, config, **kwargs))
     if voyage is not None and voyage.run is None and voyage.saver is not None:
         snapshot = await states.aload(voyage.saver, voyage.thread or "", wiring.note)
@@ -198,10 +202,10 @@ def _pauses(chunk: object) -> bool:
     return type(data) is dict and _INTERRUPT in cast("dict[str, object]", data)
 
 
-def _open(wiring: Wiring, graph: AnyGraph, input: Any, config: Any) -> Voyage | None:
+def _open(wiring: Wiring, graph: AnyGraph, input: Any, config: Any, context: Any) -> Voyage | None:
     """A run for a new stream; None, with a warning, if the guard itself cannot start."""
     try:
-        voyage = Voyage(wiring, graph, input, config)
+        voyage = Voyage(wiring, graph, input, config, context)
         state = voyage.known()
         if state is not None:
             if voyage.key is not None:
@@ -210,6 +214,8 @@ def _open(wiring: Wiring, graph: AnyGraph, input: Any, config: Any) -> Voyage | 
         elif voyage.saver is None:
             voyage.begin(voyage.remembered(None))
         return voyage
+    except ConfigError:
+        raise
     except Exception as error:
         _not_started(wiring, error)
         return None

@@ -12,6 +12,7 @@ from shearpin.adapters.langgraph import state as states
 from shearpin.adapters.langgraph.compat import AnyGraph, ambient, configurable, is_nested, saver_of
 from shearpin.adapters.langgraph.wiring import Wiring
 from shearpin.adapters.messages import has_genuine_turn
+from shearpin.adapters.metering import open_spending, orders_in
 from shearpin.adapters.reports import tripped
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
@@ -23,7 +24,9 @@ __all__ = ["Voyage"]
 class Voyage:
     """One run of a guarded graph, from its start to its end."""
 
-    def __init__(self, wiring: Wiring, graph: AnyGraph, input: Any, config: Any) -> None:
+    def __init__(
+        self, wiring: Wiring, graph: AnyGraph, input: Any, config: Any, context: Any = None
+    ) -> None:
         self.wiring = wiring
         self.graph = graph
         values = configurable(ambient(), graph.config, config)
@@ -35,6 +38,7 @@ class Voyage:
         if nested and self.thread is not None:
             path = str(values.get("checkpoint_ns", "")).split("|")
             self.key = "|".join([self.thread, *(part.partition(":")[0] for part in path)])
+        self.orders = orders_in(values, context)
         self.new_turn = _opens_turn(input)
         self.run: Run | None = None
         self.handler: CallLayer | None = None
@@ -74,7 +78,9 @@ class Voyage:
         wiring = self.wiring
         name = wiring.recipe.name or self.graph.get_name()
         run = Run(name, self.thread, state, wiring.now, redirects=wiring.redirects)
-        run.begin(new_turn=self.new_turn or self.thread is None)
+        new_turn = self.new_turn or self.thread is None
+        run.begin(new_turn=new_turn)
+        open_spending(run, wiring.recipe, self.orders, new_turn=new_turn)
         wiring.runs.put(run)
         for where, error in wiring.noted():
             run.fault(where, error)

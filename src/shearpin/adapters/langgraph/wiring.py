@@ -36,6 +36,8 @@ __all__ = ["WIRING", "Wiring", "guarded_nodes", "is_guarded", "tool_facts", "wir
 
 logger = logging.getLogger("shearpin")
 
+_said: set[str] = set()
+
 WIRING = "__shearpin__"
 """Name of the class attribute by which a guarded graph is known."""
 
@@ -91,17 +93,22 @@ def wire(graph: AnyGraph, recipe: Guard) -> Wiring:
     """Check that a graph can be guarded fully, and say so once if it cannot."""
     trouble = self_test(graph)
     if trouble is not None:
-        message = (
+        _say_once(
             f"shearpin guards {graph.get_name()!r} by LangGraph's public interface alone, because "
             f"{trouble}; a refused call will pause the run instead of ending it"
         )
-        warnings.warn(message, RuntimeWarning, stacklevel=3)
-        logger.warning(message)
     settings = recipe.settings
     noted = tool_facts(graph)
     if noted:
         settings = replace(settings, tools={**noted, **settings.tools})
     return Wiring(recipe, settings, graph, redirects=trouble is None)
+
+
+def _say_once(message: str) -> None:
+    if message not in _said:
+        _said.add(message)
+        warnings.warn(message, RuntimeWarning, stacklevel=6)
+        logger.warning(message)
 
 
 def guarded_nodes(graph: AnyGraph) -> dict[str, AnyNode]:
