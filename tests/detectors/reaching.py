@@ -101,6 +101,16 @@ def the_same_link(driver: Driver) -> list[Verdict]:
     )
 
 
+def scrolling_a_long_page(driver: Driver) -> list[Verdict]:
+    marks = ["", " ok", "", " now", " ok ok"]
+    return _all(
+        [
+            driver.step(Call("scroll_down", {}, f"{PAGE} position {n}{marks[n % 5]}"))
+            for n in range(5)
+        ]
+    )
+
+
 def the_next_page(driver: Driver) -> list[Verdict]:
     words = "alpha beta gamma delta epsilon zeta eta theta iota kappa".split()
     return _all(
@@ -204,16 +214,21 @@ def writes(driver: Driver, deltas: str) -> list[Verdict]:
     for place, delta in enumerate(deltas):
         driver.at += 1
         call = f"n{place}"
-        driver.session.before(ModelCalled(driver.at, call, "main", "plan"))
+        node = "plan" if delta in "adfh" else "check"
+        driver.session.before(ModelCalled(driver.at, call, "main", node))
         driver.session.after(
-            ModelReturned(driver.at, call, "main", "plan", f"{REMARKS[place % 8]} {delta}")
+            ModelReturned(driver.at, call, "main", node, f"{REMARKS[place % 8]} {delta}")
         )
-        out.append(driver.session.after(NodeLeft(driver.at, "plan", f"t{place}", delta=delta)))
+        out.append(driver.session.after(NodeLeft(driver.at, node, f"t{place}", delta=delta)))
     return [verdict for verdict in out if verdict.severity]
 
 
 def states_that_return(driver: Driver) -> list[Verdict]:
     return writes(driver, "abcabacbcaabcbac")
+
+
+def answers_of_a_fan_out(driver: Driver) -> list[Verdict]:
+    return writes(driver, "bcbbcbccbcbcc")
 
 
 def states_that_are_new(driver: Driver) -> list[Verdict]:
@@ -315,11 +330,15 @@ REACHED: dict[str, list[tuple[str, Script]]] = {
 QUIET: dict[str, list[Script]] = {
     "echo": [file_that_changes],
     "litany": [edits_with_a_plan],
-    "insistence": [the_next_page],
+    "insistence": [the_next_page, scrolling_a_long_page],
     "revisits": [check_before_handing_over],
     "guesses": [seat_after_seat],
     "ping_pong": [each_visit_works],
-    "state_oscillation": [started_again_once, states_that_are_new],
+    "state_oscillation": [
+        started_again_once,
+        states_that_are_new,
+        answers_of_a_fan_out,
+    ],
     "dead_end_drift": [something_new_each_time],
     "paging": [windows_forwards],
     "velocity": [twelvefold_growth],

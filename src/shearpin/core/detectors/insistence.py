@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shearpin.core.canonical import canonical_json
 from shearpin.core.detectors.base import Probe, check_ascending
 from shearpin.core.seen import Seen, ToolSeen
 from shearpin.core.sketch import similarity, sketch
@@ -16,6 +18,13 @@ from shearpin.findings import Finding, Severity
 __all__ = ["Insistences"]
 
 _CAPACITY = 3
+
+
+_MOVES_ON = re.compile(
+    r"scroll|page.?(?:down|up)|\bnext\b|load.?more|show.?more|\btab\b|swipe|arrow|refresh|reload|continue"
+    r"|滚动|翻页|下一|更多|刷新|继续",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +128,8 @@ class _InsistenceProbe:
         call.count += 1
         if call.count < self._config.nudge or seen.result_key == call.result_key:
             return None  # with an equal result it is a repeat
-        if call.grown == call.count - 1:
-            return None  # longer every time: that is progress
+        if call.grown == call.count - 1 or _moves_on(seen):
+            return None  # longer every time, or meant to go on from where it stands
         call.result_key = seen.result_key
         return Finding(
             family="repeat",
@@ -187,3 +196,9 @@ class _InsistenceProbe:
             call.count, call.onset, call.round = whole(count), whole(onset), whole(round_)
             call.at, call.size, call.grown = number(at), whole(size), whole(grown)
             call.sketch = tuple(wholes(words))
+
+
+def _moves_on(seen: ToolSeen) -> bool:
+    """Whether a call goes on from where things stand: scrolling, the next page, a refresh."""
+    args = seen.args if isinstance(seen.args, str) else canonical_json(seen.args)
+    return _MOVES_ON.search(f"{seen.tool} {args[:200]}") is not None

@@ -32,10 +32,10 @@ _TOOL = re.compile(
 class StateOscillations:
     """Pseudo-progress: every single step changes something, and together they change nothing.
 
-    Two signs. The same change is *undone* again and again with work in between (edit, `git
-    checkout`, another edit, the same `git checkout`). And nodes of a graph write, in whatever
-    order, only what they have written before, while models are paid for it; a regular order is
-    `cycle`'s business.
+    Two signs. The same change is *undone* again and again with work in between: edit, `git restore`,
+    another edit, the same `git restore`. And nodes of a graph write, in whatever order, only what
+    they have written before, while models are paid for it. A regular order is `cycle`'s business,
+    and one node alone may be a fan-out of equal answers, so it takes two.
 
     Attributes:
         undone: times the same was undone until the agent is told (2 or more).
@@ -134,8 +134,9 @@ class _OscillationProbe:
         if not self._returns:
             self._onset = seen.step
         self._returns += 1
-        if key not in self._nodes and len(self._nodes) < 2:
-            self._nodes.append(key)
+        node = digest_text(seen.node)[:6]
+        if node not in self._nodes and len(self._nodes) < 2:
+            self._nodes.append(node)
         level = level_of(self._returns, config.nudge, None, config.stop, config.ceiling)
         if level is Severity.NONE or len(self._nodes) < 2:
             return None
