@@ -10,6 +10,15 @@ from shearpin.core.journal import VerdictRecord
 __all__ = ["remedy_for"]
 
 _CONFIGS: Final = {rule.family: type(rule).__name__ for rule in DEFAULT_DETECTORS}
+_BY_RULE: Final = {
+    **{rule.family: (type(rule).__name__, None) for rule in DEFAULT_DETECTORS},
+    "rejected_guesses": ("Guesses", None),
+    "semantic_oscillation": ("SemanticOscillations", "stale"),
+    "paging": ("Pagings", "backwards"),
+    "undone": ("StateOscillations", "undone"),
+    "velocity": ("TokenVelocity", "sustained"),
+}
+"""The config behind a rule whose findings belong to another family, and its own name of a limit."""
 _FALLBACK: Final = (
     'start with mode="warn", which never refuses a call and never ends a run, '
     "and send the report of this run to the maintainers."
@@ -29,10 +38,10 @@ def remedy_for(record: VerdictRecord) -> str:
 called until its answer changes, or raise Repeats(block=...) above 5.'
     """
     family = record.finding or ""
-    config = _CONFIGS.get(family)
+    config, name = _BY_RULE.get(record.rule or "", (_CONFIGS.get(family), None))
     if config is None:
         return f"If this was legitimate: {_FALLBACK}"
-    threshold = _threshold(record, config)
+    threshold = _threshold(record, config, name or record.severity)
     tool = record.evidence.get("tool")
     # A polling tool may still be hinted at, so declaring it helps against more than a nudge only.
     if family in ("repeat", "cycle") and isinstance(tool, str) and record.severity != "nudge":
@@ -45,11 +54,11 @@ called until its answer changes, or raise Repeats(block=...) above 5.'
     return f"If this was legitimate: {threshold}."
 
 
-def _threshold(record: VerdictRecord, config: str) -> str:
+def _threshold(record: VerdictRecord, config: str, name: str) -> str:
     """The number to raise: the rule's, or the breaker's where it ran out of patience first."""
     count, limit = record.evidence.get("count"), record.evidence.get("limit")
     if not isinstance(limit, int):
-        return f"raise {config}({record.severity}=...)"
+        return f"raise {config}({name}=...)"
     if record.severity == "stop" and isinstance(count, int) and count < limit:
         return "raise BreakerSettings(trial_rounds=..., persist_rounds=...)"
-    return f"raise {config}({record.severity}=...) above {limit}"
+    return f"raise {config}({name}=...) above {limit}"
