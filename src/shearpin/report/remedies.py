@@ -11,7 +11,12 @@ __all__ = ["remedy_for"]
 
 _CONFIGS: Final = {rule.family: type(rule).__name__ for rule in DEFAULT_DETECTORS}
 _BY_RULE: Final = {
-    **{rule.family: (type(rule).__name__, None) for rule in DEFAULT_DETECTORS},
+    "dead_end_drift": ("DeadEnds", None),
+    "echo": ("Echoes", None),
+    "insistence": ("Insistences", None),
+    "litany": ("Litanies", None),
+    "revisits": ("Revisits", None),
+    "state_oscillation": ("StateOscillations", None),
     "rejected_guesses": ("Guesses", None),
     "semantic_oscillation": ("SemanticOscillations", "stale"),
     "paging": ("Pagings", "backwards"),
