@@ -145,7 +145,8 @@ def run_tests(
     command += ["-p", "host_suites_plugin", "-p", "no:cacheprovider", "-p", "no:codspeed"]
     command += [f"--shearpin-guard={guard}", f"--shearpin-results={results}"]
     command += ["-k", " and ".join(f"not {word}" for word in leave_out)] if leave_out else []
-    command += ["-n", str(jobs)] if jobs > 1 else ["-p", "no:xdist"]
+    # Also a single job is one of xdist, which survives a test that kills its process.
+    command += ["-n", str(jobs)]
     path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
     env = {**os.environ, "PYTHONPATH": path, "NO_DOCKER": "true", "LANGSMITH_TRACING": "false"}
     log = home / f"log-{guard}.txt"

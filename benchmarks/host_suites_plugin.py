@@ -8,10 +8,12 @@ nothing but the guard. It keeps one contract: whatever a test gets from `StateGr
 
 from __future__ import annotations
 
+import faulthandler
 import functools
 import json
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from typing import Any
 import pytest
 
 OFF = "off"
+HANGS_SECONDS = 60
 STATES = ("memory", "auto", "checkpointer")
 
 
@@ -65,8 +68,10 @@ class GraphPatch:
     def _guard(self, graph: Any) -> Any:
         import shearpin
 
+        # A graph without a saver cannot keep anything there, and says so if it is asked to.
+        state = self.state if self.state == "memory" or has_saver(graph) else "auto"
         with self._building():
-            guarded = shearpin.guard(graph, state=self.state)
+            guarded = shearpin.guard(graph, state=state)
         self.guarded += 1
         return guarded
 
@@ -110,6 +115,23 @@ class GraphPatch:
                 plain(graph, *args, **kwargs)
 
         return init
+
+
+def has_saver(graph: Any) -> bool:
+    """Whether a graph was compiled with a checkpointer of its own."""
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    return isinstance(graph.checkpointer, BaseCheckpointSaver)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """End the process of a test that hangs: xdist calls the test failed and goes on without it."""
+    faulthandler.dump_traceback_later(HANGS_SECONDS, exit=True, file=sys.__stderr__)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 class Recorder:

@@ -15,6 +15,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Command
 from pydantic import BaseModel
 
+from shearpin.adapters.calls import HANDLER
 from shearpin.adapters.langgraph.compat import AnyRunnable
 from shearpin.adapters.messages import is_messages, unanswered
 
@@ -71,11 +72,20 @@ class Unlending(Runnable[Any, Any]):
             yield self._freed(chunk)
 
     def _freed(self, output: Any) -> Any:
+        try:
+            return self._without_lent(output)
+        except Exception as error:
+            handler = HANDLER.get()
+            if handler is not None:
+                handler.run.fault("speaking.freed", error)
+            return output
+
+    def _without_lent(self, output: Any) -> Any:
         if is_many(output):
-            return [self._freed(part) for part in output]
+            return [self._without_lent(part) for part in output]
         if isinstance(output, Command):
             command = cast("Command[Any]", output)
-            return dataclasses.replace(command, update=self._freed(command.update))
+            return dataclasses.replace(command, update=self._without_lent(command.update))
         messages = output if self.channel == _ROOT else member(output, self.channel)
         if not isinstance(messages, list):
             return output

@@ -1,0 +1,1 @@
+"""Tests of the guard on its hosts as a whole."""
