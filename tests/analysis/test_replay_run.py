@@ -151,7 +151,7 @@ def test_steps_are_counted_over_the_whole_recording() -> None:
 
 def test_what_a_recording_declares_of_its_tools_counts() -> None:
     declared = {"run_tests": {"polling": True, "read_only": True, "unheard_of": True}}
-    waiting = looping(9, "running")
+    waiting = looping(12, "running")
     assert replay_run(run_of(*waiting), Settings()).worst >= Severity.BLOCK
     assert replay_run(run_of(*waiting, tools=declared), Settings()).worst <= Severity.NUDGE
     strict = Settings(tools={"run_tests": ToolFacts(polling=False)})

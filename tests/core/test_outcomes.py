@@ -88,3 +88,21 @@ def test_results_as_text() -> None:
     assert result_text(None) == ""
     assert result_text({"b": 1, "a": 2.0}) == result_text({"a": 2, "b": 1})
     assert result_text([{"type": "text", "text": "x"}]) != ""
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("503 service unavailable", "transient"),
+        ("HTTP/1.1 429 Too Many Requests", "transient"),
+        ("connection reset by peer", "transient"),
+        ("502 Bad Gateway", "transient"),
+        ("503", "ok"),
+        ("504 rows copied", "ok"),
+        ("503 of 900 done", "ok"),
+        ("customer 503 found", "ok"),
+        ("429, 430, 431", "ok"),
+    ],
+)
+def test_passing_trouble_is_seen_without_a_status(text: str, outcome: str) -> None:
+    assert outcome_of(text, "success") == outcome

@@ -53,3 +53,11 @@ def test_the_count_survives_a_dump() -> None:
         _round(session, step, ("render_status",), "still running")
     session = Session.load(session.settings, session.dump())
     assert _round(session, 12, ("render_status",), "still running") is Severity.STOP
+
+
+def test_an_outage_is_stopped_late_and_never_blocked() -> None:
+    session = Session(Settings())
+    outage = "503 service unavailable"
+    seen = [_round(session, step, ("quote",), outage) for step in range(1, 17)]
+    assert max(seen[:15]) == Severity.NUDGE
+    assert seen[15] == Severity.STOP

@@ -49,7 +49,7 @@ class Observer:
         self._keys: OrderedDict[str, str] = OrderedDict()
         self._begun: OrderedDict[tuple[str, str], list[int]] = OrderedDict()
         self._thinking: OrderedDict[int, float] = OrderedDict()
-        self._thought = 0.0
+        self._thought = self._thought_until = 0.0
         self._paid = False
         self.step = 0
 
@@ -130,7 +130,9 @@ class Observer:
         """
         began = self._thinking.pop(crc32(fact.call.encode()), None) if self._thinking else None
         if began is not None:
-            self._thought += fact.at - began
+            # models that think side by side: the time is counted once
+            self._thought += max(0.0, fact.at - max(began, self._thought_until))
+            self._thought_until = max(self._thought_until, fact.at)
         if fact.status == "error":
             return ()
         self.step += 1
@@ -286,7 +288,7 @@ class Observer:
     def dump(self) -> list[object]:
         """The state as JSON-ready data; keys of calls in flight are made anew."""
         return [
-            self.step, float(self._thought), self._paid,
+            self.step, float(self._thought), float(self._thought_until), self._paid,
             "".join(f"{mark:08x}" for mark in self._done),
             [[mark, float(at)] for mark, at in self._thinking.items()],
             [[*pair, *begun] for pair, begun in self._begun.items()],
@@ -296,8 +298,9 @@ class Observer:
 
     def load(self, data: object) -> None:
         """Restore what `dump` gave."""
-        step, thought, paid, done, thinking, begun, recent, agents = row(data, 8)
+        step, thought, until, paid, done, thinking, begun, recent, agents = row(data, 9)
         self.step, self._thought, self._paid = whole(step), number(thought), flag(paid)
+        self._thought_until = number(until)
         marks = stored.text(done)
         self._done = OrderedDict((int(marks[i : i + 8], 16), None) for i in range(0, len(marks), 8))
         for item in sequence(thinking):

@@ -38,6 +38,11 @@ _TRANSIENT = re.compile(
     r"|try again later|请求过于频繁|稍后再试|服务不可用",
     re.IGNORECASE,
 )
+_PASSING = re.compile(
+    r"^\W*(?:http\S*\s+|error\W+|status\W+){0,2}(?:429|502|503|504|529)\W+"
+    r"(?:service|bad gateway|gateway|too many|temporarily|unavailable|overloaded|slow down|upstream|server)\b"
+    r"|^\W*(?:too many requests|rate.?limit|service unavailable|connection (?:reset|refused|timed out))"
+)
 _ERROR = re.compile(
     r"^\W*(?:\w+\s){0,3}?(?:error|exception|traceback|fatal|failed|failure|invalid|unable|cannot|can't|could not|couldn't|"
     r"denied|rejected|错误|失败|无法)\b"
@@ -125,6 +130,8 @@ def _read(text: str) -> Outcome:
     low = head.lower()
     if _failed(low, text, size):
         return "error"
+    if size <= 120 and _PASSING.search(low):
+        return "transient"
     if not any(map(low.__contains__, _ERROR_HINTS)):
         return "ok"
     if _ERROR.search(head):

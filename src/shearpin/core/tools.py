@@ -217,12 +217,15 @@ def _command(args: Mapping[str, object] | str) -> str | None:
     return None
 
 
+_CHANGE_OF_FOLDER = re.compile(r"^\s*(?:cd\s+\S+\s*(?:&&|;)\s*)+")
+
+
 def command_word(args: Mapping[str, object] | str) -> str | None:
     """The first word of the command that a call carries, None where it carries none."""
     command = _command(args)
     if command is None:
         return None
-    words = command[:200].split()
+    words = _CHANGE_OF_FOLDER.sub("", command[:200]).split()
     while len(words) > 1 and ("=" in words[0] or words[0] in ("sudo", "time", "env")):
         words = words[1:]
     return words[0][:40] if words else ""

@@ -142,7 +142,9 @@ class _ErrorStreakProbe:
         )
 
     def forget(self, agent: str | None) -> None:
-        self._streaks.clear()
+        mine = "" if agent is None else _owner(agent)
+        for name in [name for name in self._streaks if name.startswith(mine)]:
+            del self._streaks[name]
 
     def dump(self) -> object:
         return [
@@ -166,7 +168,11 @@ _CAUSES = {"transient": "outage", "empty": "empty_taken_for_failure"}
 
 def _name(seen: ToolSeen) -> str:
     word = command_word(seen.args)
-    return digest_text(f"{seen.agent}\0{seen.tool}\0{word or ''}")[:8]
+    return _owner(seen.agent) + digest_text(f"{seen.tool}\0{word or ''}")[:6]
+
+
+def _owner(agent: str) -> str:
+    return digest_text(agent)[:4]
 
 
 def _errors(seen: ToolSeen) -> tuple[str, str]:

@@ -27,7 +27,7 @@ class Repeats:
     state-changing* call in between starts the count afresh, new reads do not. Patient waiting (at
     least `patient_seconds` between two calls, not counting the time models think) does not count. A
     tool declared as polling is at most remarked on; a result that says "still running" may be asked
-    for again, so it is refused in the end but never ends the run.
+    for again, so it is refused late (at twice `block`) and its count never ends the run.
 
     Attributes:
         nudge: occurrences until the agent is told (2 or more).
@@ -143,16 +143,16 @@ class _RepeatProbe:
         count = len(pair.rounds)
         block, stop, ceiling = config.block, config.stop, config.ceiling
         if seen.outcome != "blocked":
-            pair.kind = _WAITING if seen.outcome == "ok" and is_pending(seen.text) else seen.outcome
-        if pair.kind == "transient":
-            block, stop, ceiling = None, config.transient_stop, min(ceiling, Severity.NUDGE)
-        elif pair.kind in ("error", "bad_args"):
-            stop = config.error_stop
-        waiting = seen.facts.polling or pair.kind == _WAITING
+            waits = seen.outcome == "ok" and seen.facts.polling is None and is_pending(seen.text)
+            pair.kind = _WAITING if waits else seen.outcome
         if seen.facts.polling:
             ceiling = min(ceiling, Severity.NUDGE)
-        elif waiting:
+        elif pair.kind == _WAITING:
             block, stop = None if block is None else 2 * block, None
+        elif pair.kind == "transient":
+            block, stop = None, config.transient_stop
+        elif pair.kind in ("error", "bad_args"):
+            stop = config.error_stop
         level = level_of(count, config.nudge, block, stop, ceiling)
         if level is Severity.NONE:
             return None
@@ -169,7 +169,8 @@ class _RepeatProbe:
             agent=seen.agent,
             subject=seen.tool,
             cause=_CAUSES.get(pair.kind, "answer_not_used"),
-            hard=ceiling > Severity.NUDGE and not waiting,
+            hard=ceiling > Severity.NUDGE
+            and (pair.kind not in (_WAITING, "transient") or level is Severity.STOP),
             refuses=(seen.call_key,),
         )
 
