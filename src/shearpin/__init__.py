@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from shearpin.core.breaker import BreakerSettings as BreakerSettings
+    from shearpin.core.budget import Budget as Budget
     from shearpin.core.detectors import Cycles as Cycles
     from shearpin.core.detectors import Monologues as Monologues
     from shearpin.core.detectors import Repeats as Repeats
@@ -29,17 +30,18 @@ if TYPE_CHECKING:
     from shearpin.errors import ShearpinError as ShearpinError
     from shearpin.errors import TraceError as TraceError
     from shearpin.errors import TrippedError as TrippedError
-    from shearpin.guard import Guard as Guard
-    from shearpin.guard import guard as guard
+    from shearpin.recipe import Guard as Guard
+    from shearpin.recipe import guard as guard
     from shearpin.report.model import Report as Report
 
 _HOME = {
     "BreakerSettings": "shearpin.core.breaker",
+    "Budget": "shearpin.core.budget",
     "BudgetExceededError": "shearpin.errors",
     "CircuitOpenError": "shearpin.errors",
     "ConfigError": "shearpin.errors",
     "Cycles": "shearpin.core.detectors",
-    "Guard": "shearpin.guard",
+    "Guard": "shearpin.recipe",
     "LoopDetectedError": "shearpin.errors",
     "Monologues": "shearpin.core.detectors",
     "Override": "shearpin.core.overrides",
@@ -50,12 +52,13 @@ _HOME = {
     "TraceError": "shearpin.errors",
     "TrippedError": "shearpin.errors",
     "UnknownTools": "shearpin.core.detectors",
-    "guard": "shearpin.guard",
+    "guard": "shearpin.recipe",
 }
 
 __version__ = "0.1.0"
 __all__ = [
     "BreakerSettings",
+    "Budget",
     "BudgetExceededError",
     "CircuitOpenError",
     "ConfigError",

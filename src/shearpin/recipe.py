@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from shearpin.core.breaker import BreakerSettings
+from shearpin.core.budget import Budget, budgets_of
 from shearpin.core.detectors import DEFAULT_DETECTORS, Detector
 from shearpin.core.overrides import Override
 from shearpin.core.patience import Patience
@@ -21,6 +22,7 @@ from shearpin.presets import preset_named
 
 if TYPE_CHECKING:
     from shearpin.adapters.scope import GuardRun
+    from shearpin.pricing import PriceBook, Pricing, UnknownPrice
 
 __all__ = ["Guard", "guard"]
 
@@ -51,6 +53,11 @@ class Guard:
         preset: settings for a situation: `polling`, `browser`, `coding`, `research`, `batch` or
             `negotiation`. What is given besides goes before it.
         overrides: other thresholds for some tools or nodes; the first that matches counts.
+        budget: what may be used: a `Budget`, a short form such as `"$0.50"` or
+            `"40 calls, 5 min"`, or several of them for different scopes. None (default): no limit.
+        unknown_price: what to do where a dollar limit is set and a model has no known price:
+            `refuse` (default) its calls, `warn` and leave them out, or the price to assume.
+        prices: the price book; None is the catalogue of list prices.
 
     Raises:
         ConfigError: a value is wrong; the message names the field and the fix.
@@ -73,6 +80,9 @@ class Guard:
     patience: Patience | None = None
     preset: str | None = None
     overrides: tuple[Override, ...] = ()
+    budget: Budget | str | Sequence[Budget | str] | None = None
+    unknown_price: UnknownPrice = "refuse"
+    prices: PriceBook | None = None
 
     def __post_init__(self) -> None:
         _check_choice("on_stop", self.on_stop, ("end", "raise"))
@@ -80,11 +90,33 @@ class Guard:
         object.__setattr__(self, "detectors", tuple(self.detectors))
         object.__setattr__(self, "ignored_arguments", frozenset(self.ignored_arguments))
         object.__setattr__(self, "_settings", self._build())
+        object.__setattr__(self, "_budgets", budgets_of(self.budget))
+        if self.budget is not None or self.unknown_price != "refuse" or self.prices is not None:
+            object.__setattr__(self, "_pricing", self._price())
 
     @property
     def settings(self) -> Settings:
         """The part of the recipe that the core judges by."""
         return cast("Settings", self.__dict__["_settings"])
+
+    @property
+    def budgets(self) -> tuple[Budget, ...]:
+        """The budgets, at most one for each kind of scope."""
+        return cast("tuple[Budget, ...]", self.__dict__["_budgets"])
+
+    @property
+    def pricing(self) -> Pricing:
+        """What calls cost, and what to do where that is unknown."""
+        found = cast("Pricing | None", self.__dict__.get("_pricing"))
+        if found is None:
+            found = self._price()
+            object.__setattr__(self, "_pricing", found)
+        return found
+
+    def _price(self) -> Pricing:
+        from shearpin.pricing import Pricing
+
+        return Pricing(self.prices, unknown_price=self.unknown_price)
 
     def _build(self) -> Settings:
         patience, breaker, overrides = self.patience, self.breaker, tuple(self.overrides)

@@ -11,18 +11,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import TypeVar, cast
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphBubbleUp
 
-from shearpin.adapters.messages import content_text, requests_of, usage_of
+from shearpin.adapters.messages import requests_of
+from shearpin.adapters.metering import spending_of
 from shearpin.adapters.places import Place, place_of
 from shearpin.adapters.run import OpenCall, Run
+from shearpin.adapters.settling import Chunks, fact_usage, outcome_of
 from shearpin.adapters.signals import HardStop, PausingStop, Stop, stop_in
 from shearpin.events import (
     CallStatus,
@@ -30,7 +32,6 @@ from shearpin.events import (
     ModelReturned,
     ToolCalled,
     ToolReturned,
-    Usage,
 )
 from shearpin.verdicts import PROCEED, Halt, Verdict
 
@@ -62,7 +63,8 @@ class CallLayer(BaseCallbackHandler):
         **kwargs: object,
     ) -> None:
         """A chat model is about to be called; raises `Stop` where it must not."""
-        self._model_starts(run_id, metadata)
+        prompt = messages[0] if messages else ()
+        self._model_starts(run_id, metadata or {}, prompt, kwargs.get("invocation_params"))
 
     def on_llm_start(
         self,
@@ -74,7 +76,18 @@ class CallLayer(BaseCallbackHandler):
         **kwargs: object,
     ) -> None:
         """A text model is about to be called; raises `Stop` where it must not."""
-        self._model_starts(run_id, metadata)
+        prompt = prompts[0] if prompts else ""
+        self._model_starts(run_id, metadata or {}, prompt, kwargs.get("invocation_params"))
+
+    def on_llm_new_token(
+        self, token: object, *, run_id: UUID, chunk: object = None, **kwargs: object
+    ) -> None:
+        """A part of an answer: its report of usage may be the whole so far."""
+        usage = getattr(getattr(chunk, "message", None), "usage_metadata", None)
+        opened = self.run.open.get(run_id) if usage else None
+        if opened is not None:
+            opened.chunks = opened.chunks or Chunks()
+            opened.chunks.take(cast("Mapping[str, object]", usage))
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: object) -> None:
         """A model has answered."""
@@ -82,15 +95,23 @@ class CallLayer(BaseCallbackHandler):
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
         """A model call has failed, or its stream was closed."""
-        self._contained("on_llm_error", lambda: self._model_fails(run_id), None)
+        self._contained(
+            "on_llm_error", lambda: self._model_fails(run_id, error, kwargs.get("response")), None
+        )
 
-    def _model_starts(self, run_id: UUID, metadata: Mapping[str, object] | None) -> None:
+    def _model_starts(
+        self,
+        run_id: UUID,
+        metadata: Mapping[str, object],
+        prompt: Sequence[BaseMessage] | str,
+        params: object,
+    ) -> None:
         def report() -> tuple[Verdict, Place]:
             run, place = self.run, place_of(metadata)
             if run.closed:
                 return self._over() or PROCEED, place
             call = run.numbers.model_call(place.task or run.id)
-            model = metadata.get("ls_model_name") if metadata else None
+            model = metadata.get("ls_model_name")
             run.speakers.add((place.agent, place.node))
             verdict = run.before(
                 ModelCalled(
@@ -101,10 +122,26 @@ class CallLayer(BaseCallbackHandler):
                     model if isinstance(model, str) else None,
                 )
             )
-            if not isinstance(verdict, Halt):
-                run.open[run_id] = OpenCall(
-                    call, place.agent, place.node, model if isinstance(model, str) else ""
+            if isinstance(verdict, Halt):
+                return verdict, place
+            spending = spending_of(run)
+            run.open[run_id] = OpenCall(
+                call,
+                place.agent,
+                place.node,
+                model if isinstance(model, str) else "",
+                spending=spending,
+            )
+            if spending is not None:
+                options: Mapping[str, object] = (
+                    cast("Mapping[str, object]", params) if isinstance(params, Mapping) else {}
                 )
+                refused = spending.open_model(
+                    str(run_id), prompt, options, metadata, place, call, run.step
+                )
+                if refused is not None:
+                    del run.open[run_id]
+                    return refused.halt, place
             return verdict, place
 
         verdict, place = self._contained(
@@ -117,27 +154,32 @@ class CallLayer(BaseCallbackHandler):
         opened = self.run.open.pop(run_id, None)
         if opened is None:
             return
-        first = (
-            response.generations[0][0] if response.generations and response.generations[0] else None
-        )
-        message = first.message if isinstance(first, ChatGeneration) else None
-        text = content_text(message.content) if message is not None else getattr(first, "text", "")
+        found = outcome_of(response, opened.chunks)
+        message, usage = found.message, found.usage
+        if opened.spending is not None:
+            closed = opened.spending.close_model(str(run_id), found, self.run.step + 1)
+            usage = closed.usage
+            for nudge in closed.nudges:
+                self.run.keep(nudge)
         self.run.after(
             ModelReturned(
                 self.run.now(),
                 opened.call,
                 opened.agent,
                 opened.node,
-                text=text,
+                text=found.text,
                 requests=requests_of(message) if message is not None else (),
-                usage=_usage(message),
+                usage=fact_usage(usage),
                 model=opened.name or None,
             )
         )
 
-    def _model_fails(self, run_id: UUID) -> None:
+    def _model_fails(self, run_id: UUID, error: BaseException, response: object) -> None:
         opened = self.run.open.pop(run_id, None)
         if opened is not None:
+            if opened.spending is not None:
+                partial = response if isinstance(response, LLMResult) else None
+                opened.spending.fail_model(str(run_id), error, partial, opened.chunks)
             self.run.after(
                 ModelReturned(
                     self.run.now(),
@@ -183,8 +225,16 @@ class CallLayer(BaseCallbackHandler):
             verdict = run.before(ToolCalled(run.now(), call, name, args, place.agent, place.node))
             if isinstance(verdict, Halt):
                 del run.open[run_id]
-            elif verdict is not PROCEED:
+                return verdict, place
+            if verdict is not PROCEED:
                 run.not_carried_out(verdict)
+            spending = run.open[run_id].spending = spending_of(run)
+            if spending is not None:
+                given = str(kwargs.get("tool_call_id") or "")
+                block = spending.open_tool(call, name, given, place, run.step)
+                if block is not None:  # no answer can be given from here, and a limit is a limit
+                    del run.open[run_id]
+                    return spending.stop_for(block, place).halt, place
             return verdict, place
 
         verdict, place = self._contained("on_tool_start", report, (PROCEED, Place("", "", "")))
@@ -207,7 +257,9 @@ class CallLayer(BaseCallbackHandler):
 
         def report() -> None:
             if isinstance(error, GraphBubbleUp) or stop_in(error) is not None:
-                self.run.open.pop(run_id, None)
+                opened = self.run.open.pop(run_id, None)
+                if opened is not None and opened.spending is not None:
+                    opened.spending.drop_tool(opened.call)
             else:
                 self._tool_ends(run_id, str(error) or type(error).__name__, status_of_error(error))
 
@@ -222,6 +274,10 @@ class CallLayer(BaseCallbackHandler):
                 self.run.answering[opened.call] = status
             return
         args = opened.args
+        if opened.spending is not None:
+            place = Place("", opened.agent, opened.node)
+            for nudge in opened.spending.close_tool(opened.call, opened.name, place, self.run.step):
+                self.run.keep(nudge)
         self.run.after(
             ToolReturned(
                 self.run.now(),
@@ -254,10 +310,6 @@ class CallLayer(BaseCallbackHandler):
         except Exception as error:
             self.run.fault(f"calls.{where}", error)
             return otherwise
-
-
-def _usage(message: BaseMessage | None) -> Usage | None:
-    return usage_of(message) if message is not None else None
 
 
 def result_of(output: object) -> object:

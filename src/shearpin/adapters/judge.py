@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from shearpin import clock
+from shearpin.adapters.funds import Funds
 from shearpin.core.session import Session
 from shearpin.core.settings import Settings
 from shearpin.events import Fact
@@ -92,6 +93,8 @@ class ThreadState:
         sequence: number of the newest saved snapshot, which orders copies in forks.
         unsaved: True while this process knows more than the saved copy.
         users: runs that are going on.
+        funds: what the conversation has to spend, where there is a budget.
+        saved_funds: the same as it was read back, before a run asks for it.
     """
 
     judge: Judge
@@ -99,6 +102,8 @@ class ThreadState:
     sequence: int = 0
     unsaved: bool = False
     users: int = 0
+    funds: Funds | None = None
+    saved_funds: Mapping[str, Any] | None = None
 
     @classmethod
     def fresh(cls, settings: Settings, now: clock.Clock) -> ThreadState:

@@ -1,8 +1,8 @@
 """Where a run's budget comes from, and which budget a piece of code spends from.
 
 Contract: a run without budgets has no `Spending` at all and pays nothing for it. A graph that is
-guarded by itself and runs within another run has its own budgets, nested in the outer one's: what it
-spends is charged to both.
+guarded by itself and runs within another run has its own budgets, nested in the outer one's: what
+it spends is charged to both.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def spending_of(run: Run) -> Spending | None:
 def ends_here(run: Run, halt: Halt) -> bool:
     """Whether a refusal that was meant for a part of a run has reached the graph of the run itself.
 
-    Then it ends the run, unless only calls that are under way stood in the call's way: of a parallel
+    Then it ends the run, unless only calls that are under way stood in its way: of a parallel
     batch, what fits runs on, and the rest is left out.
     """
     finding = halt.finding

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.run import Run
 from shearpin.core.settings import Settings
-from shearpin.errors import LoopDetectedError, TrippedError
+from shearpin.errors import BudgetExceededError, LoopDetectedError, TrippedError
 from shearpin.report.model import Report, RunInfo, build_report
 from shearpin.verdicts import Halt
 
@@ -38,11 +38,13 @@ def report_of(
         duration_seconds=ended - run.started,
         faults=(*run.state.judge.faults, *faults),
     )
-    return build_report(run.state.judge.session, run.records, run=info)
+    budget = run.spending.report() if run.spending is not None else None
+    return build_report(run.state.judge.session, run.records, run=info, budget=budget)
 
 
 def tripped(halt: Halt) -> TrippedError:
     """The error for `on_stop="raise"`."""
     evidence = dict(halt.finding.summary()) if halt.finding is not None else {}
-    kind = LoopDetectedError if halt.reason.startswith("loop:") else TrippedError
+    family = halt.reason.partition(":")[0]
+    kind = {"loop": LoopDetectedError, "budget": BudgetExceededError}.get(family, TrippedError)
     return kind(halt.message, halt.reason, evidence)

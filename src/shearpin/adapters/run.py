@@ -19,6 +19,8 @@ from typing import NamedTuple, TypeVar
 from shearpin import clock
 from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.numbering import Numbers
+from shearpin.adapters.settling import Chunks
+from shearpin.adapters.spending import Spending
 from shearpin.core.journal import Record, VerdictRecord
 from shearpin.events import Fact, RunEnded, RunOutcome, RunStarted, TurnStarted
 from shearpin.verdicts import PROCEED, Halt, Nudge, Verdict
@@ -53,6 +55,8 @@ class OpenCall:
     name: str = ""
     args: object = None
     held: bool = False
+    spending: Spending | None = None
+    chunks: Chunks | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -73,6 +77,7 @@ class Run:
         uncache: graphs and nodes whose cached writes must go: the nodes ended a stopped run.
         halted: the stop that the run ended with.
         redirects: whether guarded nodes are there to turn a refusal into a normal end.
+        spending: its budget, where there is one.
     """
 
     graph: str
@@ -89,6 +94,7 @@ class Run:
     halted: Halt | None = None
     redirects: bool = True
     resumed: bool = False
+    spending: Spending | None = None
     numbers: Numbers = field(default_factory=Numbers)
     records: list[Record] = field(default_factory=list[Record])
     answering: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
@@ -128,6 +134,11 @@ class Run:
             outcome = "stopped"
         self.halted = self.stopped
         self.closed = True
+        if self.spending is not None:
+            try:
+                self.spending.finish(interrupted=outcome == "interrupted")
+            except Exception as error:
+                self.fault("budget.finish", error)
         self.outcome = outcome
         with self.state.judge.lock:
             self.state.users -= 1
@@ -136,6 +147,11 @@ class Run:
         self.collect()
         self.records = self._settled(self.records)
         self.open.clear()
+
+    @property
+    def step(self) -> int:
+        """Model answers so far in this conversation."""
+        return self.state.judge.session.step
 
     @property
     def stopped(self) -> Halt | None:

@@ -9,9 +9,7 @@ the caller's to contain; an unmeasured call is charged when its usage is known.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, cast
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -21,7 +19,8 @@ from shearpin.adapters.costs import at_most, scopes_of
 from shearpin.adapters.funds import Funds
 from shearpin.adapters.places import Place
 from shearpin.adapters.prompts import Prompts, output_bound
-from shearpin.adapters.settling import Chunks, Outcome, estimated, failure_of, outcome_of
+from shearpin.adapters.settling import Chunks, Outcome, failure_of, outcome_of
+from shearpin.adapters.till import PricedCall, Till
 from shearpin.core.allowance import (
     block_words,
     exhausted_finding,
@@ -34,16 +33,13 @@ from shearpin.core.books import Exhausted, Notice
 from shearpin.errors import PriceUnknownError
 from shearpin.findings import Finding, Severity
 from shearpin.ledgers.purse import Bill, ModelRequest, Purse
-from shearpin.pricing import ModelPrice, Pricing, TokenUsage, cost
+from shearpin.pricing import Pricing, TokenUsage
 from shearpin.report.budget import BudgetReport
 from shearpin.verdicts import Block, Halt, Nudge, Verdict
 
 __all__ = ["Closed", "Refused", "Rule", "Spending"]
 
-logger = logging.getLogger("shearpin")
-
 _WAIT_SECONDS = 30.0
-_MOST_NOTES = 50
 
 Rule = Callable[["Nudge | Block | Halt", Finding], Verdict]
 
@@ -72,25 +68,6 @@ class Closed(NamedTuple):
     nudges: Sequence[Nudge] = ()
 
 
-class _Call(NamedTuple):
-    """A model call under way."""
-
-    call: str
-    place: Place
-    provider: str | None
-    price: ModelPrice | None
-    tier: str | None
-
-
-@dataclass(slots=True)
-class _Counts:
-    estimated: int = 0
-    cached: int = 0
-    unpriced: int = 0
-    unbounded: int = 0
-    notes: dict[str, None] = field(default_factory=dict[str, None])
-
-
 class Spending:
     """See the module's contract.
 
@@ -116,15 +93,14 @@ class Spending:
         self.purse = purse
         self.funds = funds
         self.nested = nested
-        self._pricing = pricing
         self._rule = rule
         self._language: Literal["en", "zh"] = language
         account = purse.account
         budgets = [*(book.budget for book in account.books), *account.per_call]
-        self._capped = any(budget.usd is not None for budget in budgets)
+        capped = any(budget.usd is not None for budget in budgets)
+        self._till = Till(pricing, capped)
         self._prompts = Prompts()
-        self._calls: dict[str, _Call] = {}
-        self._counts = _Counts()
+        self._calls: dict[str, PricedCall] = {}
 
     # -- model calls --------------------------------------------------------------------------
 
@@ -155,10 +131,10 @@ class Spending:
         for book in self.purse.account.books:
             book.watch.work(self.purse.now())
         try:
-            price = self._price(model, provider)
+            price = self._till.price(model, provider)
         except PriceUnknownError as error:
             return self._unpriced(error, model, place, step)
-        self._calls[id] = _Call(call, place, provider, price, tier)
+        self._calls[id] = PricedCall(call, place, provider, price, tier)
         speaker = f"{place.agent}|{place.node}|{model}"
         bound = output_bound(params, metadata, model)
         request = ModelRequest(
@@ -173,7 +149,7 @@ class Spending:
             steps=int(self.funds.first_time(call)),
         )
         if not bound.certain:
-            self._counts.unbounded += 1
+            self._till.unbounded += 1
         found = self._ask(request)
         if isinstance(found, Exhausted):
             refused = self._refuse(found, place, step)
@@ -204,13 +180,13 @@ class Spending:
             return Closed(outcome.usage)
         self.funds.done(call.call)
         if outcome.cached:
-            self._counts.cached += 1
+            self._till.cached += 1
             self.purse.drop(id)
             return Closed(outcome.usage)
         if self.purse.estimate_of(id) is None:  # it could not be measured before
             self.purse.force_model(ModelRequest(id, "", 0.0, 0))
-        usage = outcome.usage or self._guessed(id, outcome, call)
-        notices = self.purse.close_model(id, self._bill(usage, call, steps=1))
+        usage = outcome.usage or self._till.guessed(outcome, self._prompt(id), call)
+        notices = self.purse.close_model(id, self._till.bill(usage, call, steps=1))
         if outcome.message is not None:
             self._batch(outcome.message)
         return Closed(usage, self._tell(notices, call.place, step))
@@ -230,42 +206,12 @@ class Spending:
         if received.usage is not None or received.text:
             usage = received.usage
             if usage is None or not usage.prompt_tokens:
-                usage = self._guessed(id, received, call)
-            self.purse.close_model(id, self._bill(usage, call, steps=0))
+                usage = self._till.guessed(received, self._prompt(id), call)
+            self.purse.close_model(id, self._till.bill(usage, call, steps=0))
         elif failure.unknown:
             self.purse.keep(id)
         else:
             self.purse.close_model(id, Bill(0, 0, estimated=True, steps=0))
-
-    def _guessed(self, id: str, outcome: Outcome, call: _Call) -> TokenUsage:
-        self._counts.estimated += 1
-        expected = self.purse.estimate_of(id)
-        self._note(
-            "no usage was reported for some model calls, so it was estimated from the texts; for "
-            "streams, set stream_usage=True where the client has it"
-        )
-        return estimated(outcome, 0 if expected is None else expected.input_tokens, call.provider)
-
-    def _bill(self, usage: TokenUsage, call: _Call, *, steps: int) -> Bill:
-        usd = 0
-        if call.price is not None:
-            if usage.service_tier is None and call.tier is not None:
-                usage = usage._replace(service_tier=call.tier)
-            found = cost(usage, call.price)
-            usd = found.micros or 0
-            if not found.complete:
-                self._counts.unpriced += 1
-        else:
-            self._counts.unpriced += 1
-        return Bill(usage.prompt_tokens, usage.answer_tokens, usd, usage.estimated, steps)
-
-    # -- prices -------------------------------------------------------------------------------
-
-    def _price(self, model: str | None, provider: str | None) -> ModelPrice | None:
-        priced = self._pricing.find(model, provider, usd_capped=self._capped)
-        for warning in priced.warnings:
-            self._note(warning)
-        return priced.price
 
     def _unpriced(
         self, error: PriceUnknownError, model: str | None, place: Place, step: int
@@ -288,6 +234,10 @@ class Spending:
         )
         halt = Halt(rule, str(error), finding)
         return Refused(halt, False) if self._rule(halt, finding) is halt else None
+
+    def _prompt(self, id: str) -> int:
+        expected = self.purse.estimate_of(id)
+        return 0 if expected is None else expected.input_tokens
 
     # -- refusals -----------------------------------------------------------------------------
 
@@ -355,11 +305,6 @@ class Spending:
         """What the agent is told before the last answer that its budget allows."""
         return landing_words(found.dimension, found.limit, found.per, self._language)
 
-    def _note(self, text: str) -> None:
-        if text not in self._counts.notes and len(self._counts.notes) < _MOST_NOTES:
-            self._counts.notes[text] = None
-            logger.warning("shearpin: %s", text)
-
     # -- the run ------------------------------------------------------------------------------
 
     def finish(self, *, interrupted: bool) -> None:
@@ -372,14 +317,14 @@ class Spending:
     def report(self) -> BudgetReport:
         """Where the budgets of the run stand."""
         self.purse.refresh()
-        counts = self._counts
+        till = self._till
         return BudgetReport(
             scopes_of(self.purse.account, self.purse.now()),
-            counts.estimated,
-            counts.cached,
-            counts.unpriced,
-            counts.unbounded,
-            tuple(counts.notes),
+            till.estimated,
+            till.cached,
+            till.unpriced,
+            till.unbounded,
+            tuple(till.notes),
         )
 
 

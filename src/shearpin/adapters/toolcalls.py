@@ -16,9 +16,11 @@ from langgraph.types import Command
 
 from shearpin.adapters.calls import status_of_error
 from shearpin.adapters.messages import answer
+from shearpin.adapters.metering import spending_of
 from shearpin.adapters.places import Place, place_of
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
+from shearpin.adapters.spending import Spending
 from shearpin.events import CallStatus, ToolCalled, ToolRequest, ToolReturned
 from shearpin.verdicts import Block, Halt, Verdict
 
@@ -32,6 +34,7 @@ class _Asked(NamedTuple):
     place: Place
     request: ToolRequest
     known: bool
+    spending: Spending | None = None
 
 
 def around(
@@ -90,7 +93,11 @@ def _ask(
         verdict = run.before(
             ToolCalled(run.now(), key, request.name, request.args, place.agent, place.node)
         )
-        asked = _Asked(key, place, request, known)
+        spending = spending_of(run)
+        asked = _Asked(key, place, request, known, spending)
+        if spending is not None and not isinstance(verdict, (Block, Halt)):
+            found = spending.open_tool(key, request.name, request.id, place, run.step)
+            verdict = found or verdict
         if isinstance(verdict, (Block, Halt)):
             return _refuse(run, asked, verdict)
         run.answering[key] = None
@@ -110,7 +117,13 @@ def _failed(run: Run, asked: _Asked, error: BaseException) -> ToolMessage:
     run.answering.pop(asked.call, None)
     halt = stop_in(error)
     if halt is not None:
-        return answer(run.id, asked.request, not_run(halt))
+        _pay(run, asked)
+        local = run.stopped is None
+        return answer(run.id, asked.request, halt.message if local else not_run(halt))
+    if not isinstance(error, GraphBubbleUp):
+        _pay(run, asked)
+    elif asked.spending is not None:
+        asked.spending.drop_tool(asked.call)
     if isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
         try:
             _report(run, asked, str(error) or type(error).__name__, status_of_error(error))
@@ -122,6 +135,7 @@ def _failed(run: Run, asked: _Asked, error: BaseException) -> ToolMessage:
 def _answered(run: Run, asked: _Asked, result: Any) -> Any:
     noted = run.answering.pop(asked.call, None)
     try:
+        _pay(run, asked)
         message = _message_in(result, asked.request.id)
         status: CallStatus = "success"
         content: object = message.content if message is not None else _words_of(result)  # pyright: ignore[reportUnknownMemberType]
@@ -132,6 +146,14 @@ def _answered(run: Run, asked: _Asked, result: Any) -> Any:
     except Exception as error:
         run.fault("toolcalls.answered", error)
     return result
+
+
+def _pay(run: Run, asked: _Asked) -> None:
+    """The call was made: it counts, whatever came of it."""
+    spending = asked.spending
+    if spending is not None:
+        for nudge in spending.close_tool(asked.call, asked.request.name, asked.place, run.step):
+            run.keep(nudge)
 
 
 def _report(run: Run, asked: _Asked, result: object, status: CallStatus) -> Verdict:

@@ -38,7 +38,6 @@ LANDING_OUTPUT = 512
 REFUSED_ROUNDS = 2
 """Rounds in a row of which every tool call was refused, after which the run is ended."""
 
-_FAR = 10**9
 _RESERVED = ("usd", "tokens", "input_tokens", "output_tokens")
 
 
@@ -265,36 +264,6 @@ class Account:
         ]
         return max(0, min(room)) if room else None
 
-    def output_room(self, into: int, cost: Cost | None, *, growth: int = 0, answer: int = 0) -> int:
-        """Output tokens for which there is room, by the last known tallies; below 0 if for none.
-
-        Args:
-            into: tokens of the prompt.
-            cost: of tokens.
-            growth: by which the prompt of a last answer will be longer.
-            answer: tokens of a last answer that has to stay affordable; 0 for none.
-        """
-        later = into + growth if answer else 0
-        money = cost(later, answer) if cost is not None and answer else 0
-        room = _FAR
-        for book in self.books:
-            for name, limit in book.limits.items():
-                left = limit - book.spent.get(name, 0) - book.held.get(name, 0)
-                if name == "tokens":
-                    room = min(room, left - into - later - answer)
-                elif name == "output_tokens":
-                    room = min(room, left - answer)
-                elif name == "input_tokens" and into + later > left:
-                    room = -1
-                elif name == "usd" and cost is not None:
-                    room = min(room, _affordable(cost, into, left - money))
-        for budget in self.per_call:
-            limits = budget.limits
-            room = min(room, limits.get("output_tokens", _FAR), limits.get("tokens", _FAR) - into)
-            if "usd" in limits and cost is not None:
-                room = min(room, _affordable(cost, into, limits["usd"]))
-        return room
-
     def seconds_left(self, at: float) -> float | None:
         """Seconds until a call that begins now has to be cut; None where no time limit is set."""
         room = [budget.seconds for budget in self.per_call if budget.seconds is not None]
@@ -340,19 +309,6 @@ def _kept(estimate: Estimate, cost: Cost | None, growth: int) -> Mapping[str, in
     if cost is not None:
         kept["usd"] = max(0, cost(into, likely) + cost(prompt, answer) - cost(into, worst))
     return kept
-
-
-def _affordable(cost: Cost, into: int, money: int) -> int:
-    """The most output tokens that so much money buys on top of a prompt; below 0 if it is too long."""
-    base = cost(into, 0)
-    if base > money:
-        return -1
-    many = 1_000_000
-    price = cost(into, many) - base
-    found = min(_FAR, (money - base) * many // price) if price else _FAR
-    while found > 0 and cost(into, found) > money:
-        found -= 1
-    return found
 
 
 def _less(limits: Amounts, kept: Mapping[str, int]) -> Amounts:

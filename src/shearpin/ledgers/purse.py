@@ -17,6 +17,7 @@ from shearpin.core.books import Exhausted, Notice
 from shearpin.core.budget import Span
 from shearpin.core.estimate import Estimate, Learner
 from shearpin.core.holds import Amounts, Hold, Refusal
+from shearpin.core.room import output_room
 from shearpin.ledgers.base import Ledger
 
 __all__ = ["Bill", "Granted", "ModelRequest", "Purse"]
@@ -271,9 +272,9 @@ class Purse:
             estimate = estimate._replace(likely_output=min(estimate.output_tokens, LANDING_OUTPUT))
         likely = estimate.likely_output
         growth = self.learner.growth(request.speaker)
-        room = account.output_room(into, request.cost, growth=growth, answer=LANDING_OUTPUT)
+        room = output_room(account, into, request.cost, growth=growth, answer=LANDING_OUTPUT)
         if room < likely:
-            room = max(likely, account.output_room(into, request.cost))
+            room = max(likely, output_room(account, into, request.cost))
         return estimate._replace(output_tokens=min(estimate.output_tokens, room))
 
     def _plan_model(self, request: ModelRequest) -> tuple[Ask | Exhausted, Estimate]:

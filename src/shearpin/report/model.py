@@ -15,6 +15,7 @@ from shearpin.core.journal import FaultRecord, Record, TransitionRecord, Verdict
 from shearpin.core.session import Session, Spend
 from shearpin.events import RunOutcome
 from shearpin.findings import Evidence, Severity
+from shearpin.report.budget import BudgetReport
 from shearpin.report.remedies import remedy_for
 
 __all__ = ["REPORT_VERSION", "Report", "RunInfo", "build_report"]
@@ -62,6 +63,7 @@ class Report:
         verdicts: in the order they were given; the oldest are left out first.
         transitions: of the breaker.
         faults: what failed inside the guard and was contained; the run went on without it.
+        budget: what was allowed and what was spent, where there was a budget.
         omitted: how many verdicts, transitions and faults were left out to bound the report.
 
     Example:
@@ -79,6 +81,7 @@ class Report:
     transitions: tuple[TransitionRecord, ...] = ()
     faults: tuple[str, ...] = ()
     omitted: int = 0
+    budget: BudgetReport | None = None
     version: int = field(default=REPORT_VERSION)
 
     @property
@@ -129,6 +132,7 @@ class Report:
             "evidence": evidence,
             "remedy": self.remedy,
             "spend": self.spend._asdict(),
+            "budget": None if self.budget is None else self.budget.to_json(),
             "verdicts": [_verdict(record) for record in self.verdicts],
             "transitions": [record._asdict() for record in self.transitions],
             "faults": list(self.faults),
@@ -136,13 +140,20 @@ class Report:
         }
 
 
-def build_report(session: Session, records: Sequence[Record], *, run: RunInfo) -> Report:
+def build_report(
+    session: Session,
+    records: Sequence[Record],
+    *,
+    run: RunInfo,
+    budget: BudgetReport | None = None,
+) -> Report:
     """A report from a session and the journal records that were drained from it during the run.
 
     Args:
         session: of the run; it is only read.
         records: all journal records of the run, oldest first.
         run: what the host knows of the run.
+        budget: where its budgets stand, where it has any.
     """
     verdicts: list[VerdictRecord] = []
     transitions: list[TransitionRecord] = []
@@ -166,6 +177,7 @@ def build_report(session: Session, records: Sequence[Record], *, run: RunInfo) -
         transitions=tuple(kept[1]),
         faults=tuple(fault[:_LONGEST_MESSAGE] for fault in kept[2]),
         omitted=total - sum(map(len, kept)),
+        budget=budget,
     )
 
 

@@ -17,6 +17,7 @@ from langgraph.config import get_config
 
 from shearpin import clock
 from shearpin.adapters.judge import ThreadState
+from shearpin.adapters.metering import open_spending, orders_in
 from shearpin.adapters.run import Run
 from shearpin.recipe import Guard
 
@@ -87,6 +88,7 @@ class Tenancy:
         name = self._guard.name or str(metadata.get("lc_agent_name") or "agent")
         run = Run(name, None if thread is None else str(thread), state)
         run.begin(new_turn=True)
+        open_spending(run, self._guard, orders_in(values), new_turn=True)
         self._runs[key] = self._latest = run
         return run
 

@@ -1,0 +1,96 @@
+"""What the model calls of a run cost, and what has to be said about that, once."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from shearpin.adapters.places import Place
+from shearpin.adapters.settling import Outcome, estimated
+from shearpin.ledgers.purse import Bill
+from shearpin.pricing import ModelPrice, Pricing, TokenUsage, cost
+
+__all__ = ["PricedCall", "Till"]
+
+logger = logging.getLogger("shearpin")
+
+_MOST_NOTES = 50
+
+
+class PricedCall(NamedTuple):
+    """A model call under way.
+
+    Attributes:
+        call: its identity when its task is re-executed.
+        place: where it is made.
+        provider: who serves it.
+        price: None where it is not known.
+        tier: the service tier that it asked for.
+    """
+
+    call: str
+    place: Place
+    provider: str | None
+    price: ModelPrice | None
+    tier: str | None
+
+
+@dataclass(slots=True)
+class Till:
+    """Prices, bills and counts of one run.
+
+    Attributes:
+        pricing: of model calls.
+        capped: whether a dollar limit has to hold.
+        estimated, cached, unpriced, unbounded: model calls of each kind so far.
+        notes: what had to be said, each thing once.
+    """
+
+    pricing: Pricing
+    capped: bool
+    estimated: int = 0
+    cached: int = 0
+    unpriced: int = 0
+    unbounded: int = 0
+    notes: dict[str, None] = field(default_factory=dict[str, None])
+
+    def price(self, model: str | None, provider: str | None) -> ModelPrice | None:
+        """The price of a model; None where it is unknown and that is allowed.
+
+        Raises:
+            PriceUnknownError: it is not.
+        """
+        priced = self.pricing.find(model, provider, usd_capped=self.capped)
+        for warning in priced.warnings:
+            self.note(warning)
+        return priced.price
+
+    def guessed(self, outcome: Outcome, prompt_tokens: int, call: PricedCall) -> TokenUsage:
+        """Usage that was not reported, from the texts."""
+        self.estimated += 1
+        self.note(
+            "no usage was reported for some model calls, so it was estimated from the texts; for "
+            "streams, set stream_usage=True where the client has it"
+        )
+        return estimated(outcome, prompt_tokens, call.provider)
+
+    def bill(self, usage: TokenUsage, call: PricedCall, *, steps: int) -> Bill:
+        """What a usage comes to; what has no price is counted as unpriced, never as free."""
+        usd = 0
+        if call.price is None:
+            self.unpriced += 1
+        else:
+            if usage.service_tier is None and call.tier is not None:
+                usage = usage._replace(service_tier=call.tier)
+            found = cost(usage, call.price)
+            usd = found.micros or 0
+            if not found.complete:
+                self.unpriced += 1
+        return Bill(usage.prompt_tokens, usage.answer_tokens, usd, usage.estimated, steps)
+
+    def note(self, text: str) -> None:
+        """Something that has to be said once."""
+        if text not in self.notes and len(self.notes) < _MOST_NOTES:
+            self.notes[text] = None
+            logger.warning("shearpin: %s", text)
