@@ -9,7 +9,9 @@ __all__ = ["output_room"]
 _FAR = 10**9
 
 
-def output_room(self, into: int, cost: Cost | None, *, growth: int = 0, answer: int = 0) -> int:
+def output_room(
+    account: Account, into: int, cost: Cost | None, *, growth: int = 0, answer: int = 0
+) -> int:
     """Output tokens for which there is room, by the last known tallies; below 0 if for none.
 
     Args:
@@ -42,7 +44,7 @@ def output_room(self, into: int, cost: Cost | None, *, growth: int = 0, answer: 
 
 
 def _affordable(cost: Cost, into: int, money: int) -> int:
-    """The most output tokens that so much money buys on top of a prompt; below 0 if it is too long."""
+    """The most output tokens that money buys on top of a prompt; below 0 if that is too long."""
     base = cost(into, 0)
     if base > money:
         return -1
