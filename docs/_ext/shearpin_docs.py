@@ -53,7 +53,8 @@ def _shown(value: object) -> str:
         return f'"{value.name.lower()}"'
     if isinstance(value, str):
         return f'"{value}"'
-    return repr(value)
+    text = repr(value)
+    return text if len(text) <= 40 else "..."
 
 
 def _table(header: tuple[str, ...], body: list[tuple[str, ...]]) -> str:

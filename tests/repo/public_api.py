@@ -49,9 +49,26 @@ def _member(name: str, raw: object) -> Iterator[str]:
 
 def _signature(value: object) -> str:
     try:
-        return str(inspect.signature(value))  # type: ignore[arg-type]
+        signature = inspect.signature(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return ""
+    short = [
+        parameter.replace(default=_Shown(parameter.default))
+        if parameter.default is not parameter.empty
+        else parameter
+        for parameter in signature.parameters.values()
+    ]
+    return str(signature.replace(parameters=short))
+
+
+class _Shown:
+    """A default value, shown only where it is short: sets have no order, rules have many fields."""
+
+    def __init__(self, value: object) -> None:
+        self.text = repr(value)
+
+    def __repr__(self) -> str:
+        return self.text if len(self.text) <= 40 else "..."
 
 
 def snapshot() -> str:

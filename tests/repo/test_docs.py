@@ -18,6 +18,7 @@ from shearpin.core.detectors import DEFAULT_DETECTORS
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
+TOML = re.compile(r"^```toml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHAPE = ["Use", "Defaults", "Diagram", "Anti-patterns"]
 
 
@@ -51,7 +52,9 @@ def test_every_detector_has_a_page_in_the_one_shape(detector: object) -> None:
     family: str = detector.family  # type: ignore[attr-defined]
     page = read(f"docs/detectors/{family}.md")
     assert re.findall(r"^## (.+)$", page, re.MULTILINE) == SHAPE
-    assert re.search(rf"^```{{settings}} shearpin\.(\S+\.)?{type(detector).__name__}$", page, re.M)
+    assert re.search(
+        rf"^```{{settings}} shearpin\.(\S+\.)?{type(detector).__name__}$", page, re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize("detector", DEFAULT_DETECTORS, ids=lambda d: d.family)
@@ -90,3 +93,19 @@ def test_constraints_pin_every_direct_dependency() -> None:
         line.split("==")[0].lower() for line in read("constraints.txt").splitlines() if "==" in line
     }
     assert wanted <= pinned
+
+
+def test_the_documented_configuration_file_is_a_valid_one(tmp_path: Path) -> None:
+    (example,) = TOML.findall(read("docs/configuration.md"))
+    path = tmp_path / "guard.toml"
+    path.write_text(example, encoding="utf-8")
+    guard = shearpin.Guard.from_file(path)
+    assert guard.tools["get_status"].polling
+    assert "monologue" not in {detector.family for detector in guard.detectors}
+
+
+@pytest.mark.parametrize("config", [shearpin.Guard, shearpin.BreakerSettings, shearpin.ToolFacts])
+def test_every_setting_is_described_in_its_docstring(config: type) -> None:
+    text = inspect.getdoc(config) or ""
+    for field in dataclasses.fields(config):
+        assert re.search(rf"^\s+{field.name}: \S", text, re.MULTILINE), field.name

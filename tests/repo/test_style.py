@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,12 @@ def test_tests_do_not_sleep() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"time.sleep", "sleep"}
     ]
     assert not sleeping, "advance a manual clock instead"
+
+
+def test_every_part_of_the_package_has_its_place_in_the_layers() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = " ".join(project["tool"]["importlinter"]["contracts"][0]["layers"])
+    parts = {path.stem for path in (ROOT / "src" / "shearpin").iterdir() if path.suffix == ".py"}
+    parts |= {path.parent.name for path in (ROOT / "src" / "shearpin").glob("*/__init__.py")}
+    placed = set(re.findall(r"shearpin\.(\w+)", layers))
+    assert parts - {"__init__"} == placed
