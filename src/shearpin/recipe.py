@@ -35,11 +35,12 @@ class Guard:
 
     Attributes:
         mode: `observe` records and never acts, `warn` nudges at most, `enforce` (default) acts.
-        detectors: the rules; all of them by default. breaker: patience of the circuit breaker.
-        tools: what is known of tools, by name; see `ToolFacts`. ignored_arguments: argument names
-        that are commentary, not part of a call's identity. language: of nudges and last words, `en`
-        or `zh`. on_stop: `end` (default) ends a stopped run the normal way: the call returns, state
-        is saved,
+        detectors: the rules; all of them by default.
+        breaker: patience of the circuit breaker.
+        tools: what is known of tools, by name; see `ToolFacts`.
+        ignored_arguments: argument names that are commentary, not part of a call's identity.
+        language: of nudges and last words, `en` or `zh`.
+        on_stop: `end` (default) ends a stopped run the normal way: the call returns, state is saved,
             the conversation has a last word. `raise` does the same and then raises a
             `TrippedError`.
         state: where a conversation's session lives between runs. `auto` (default): on the thread's
