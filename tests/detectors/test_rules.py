@@ -127,6 +127,8 @@ def test_state_is_small_and_stays_small(family: str) -> None:
         lambda: Insistences(patient_seconds=0),
         lambda: Revisits(window=2),
         lambda: Revisits(different=1),
+        lambda: Revisits(patient_seconds=0),
+        lambda: Echoes(patient_seconds=0),
         lambda: Guesses(nudge=1),
         lambda: Guesses(most_characters=0),
         lambda: PingPongs(block=2),
@@ -243,3 +245,33 @@ def test_velocity_needs_haste_and_tokens() -> None:
     assert not reaching._paced(once, [(2000, 15.0)] * 8 + [(210_000, 1.0)] + [(2000, 15.0)] * 9)
     blind = Driver(TokenVelocity())
     assert not [v for n in range(30) for v in blind.step(Call("read", {"n": n}, f"{n}"))]
+
+
+def test_echo_leaves_reports_on_time_alone() -> None:
+    driver = Driver(Echoes(), seconds=400.0)
+    report = "No new events; all systems are operating within their normal parameters."
+    assert not [v for _ in range(9) for v in driver.step(text=report)]
+
+
+def test_litany_leaves_sweeps_over_places_alone() -> None:
+    words = "I will now write the report for the next month."
+    driver = Driver(Litanies())
+    for name in ("path", "month"):
+        calls = [Call("write_report", {name: f"2024-{n:02}"}, "written") for n in range(1, 9)]
+        assert not [v for call in calls for v in driver.step(call, text=words)]
+
+
+def test_insistence_leaves_changing_figures_alone() -> None:
+    driver = Driver(Insistences())
+    page = "Job 4412: {} of 120 shards are finished, the queue is empty, all workers are alive. "
+    given = [driver.step(Call("get_job", {"id": 7}, page.format(11 * n) * 2)) for n in range(9)]
+    assert not any(given)
+
+
+def test_revisits_leave_outages_and_waiting_alone() -> None:
+    calls = [Call("fetch", {"u": n}, "503 Service Unavailable", "error") for n in (1, 2, 3)]
+    driver = Driver(Revisits())
+    assert not [v for _ in range(3) for call in calls for v in driver.step(call)]
+    checks = [Call("bash", {"command": f"check {n}"}, "Error: not there", "error") for n in (1, 2)]
+    patient = Driver(Revisits(), seconds=90.0)
+    assert not [v for _ in range(6) for call in checks for v in patient.step(call)]

@@ -9,7 +9,7 @@ from typing import ClassVar
 from shearpin.core.canonical import digest_text
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.seen import MessageSeen, Seen, ToolSeen
-from shearpin.core.stored import mapping, row, sequence, text, whole
+from shearpin.core.stored import mapping, number, row, sequence, text, whole
 from shearpin.errors import ConfigError
 from shearpin.findings import Finding, Severity
 
@@ -36,6 +36,7 @@ class Echoes:
         stop: this time ends the run, unless tools were called in between. None: never.
         least_characters: shorter messages are left out, in characters.
         least_characters_at_work: the same where novel calls lie in between, in characters.
+        patient_seconds: the same words this far apart are a report on time, in seconds.
         ceiling: the strongest answer this rule may justify.
 
     *Source*: public dialogues of a programmer and a reviewer who exchange a byte-identical file.
@@ -55,6 +56,7 @@ class Echoes:
     stop: int | None = 8
     least_characters: int = 60
     least_characters_at_work: int = 200
+    patient_seconds: float = 300.0
     ceiling: Severity = Severity.STOP
 
     def __post_init__(self) -> None:
@@ -65,6 +67,11 @@ class Echoes:
                 f"{self.least_characters!r} and {self.least_characters_at_work!r}"
             )
 
+        if self.patient_seconds <= 0:
+            raise ConfigError(
+                f"Echoes.patient_seconds must be above 0 seconds, not {self.patient_seconds!r}"
+            )
+
     def probe(self) -> Probe:
         return _EchoProbe(self)
 
@@ -72,9 +79,10 @@ class Echoes:
 class _Said:
     """One message: how often it came in all, and since the last novel call, and from whom."""
 
-    __slots__ = ("calls", "count", "onset", "senders")
+    __slots__ = ("at", "calls", "count", "onset", "senders")
 
     def __init__(self, step: int, calls: int) -> None:
+        self.at = 0.0
         self.count = 0
         self.onset = step
         self.calls = calls
@@ -105,6 +113,10 @@ class _EchoProbe:
             said = self._said[key] = _Said(seen.step, self._calls)
         else:
             self._said.move_to_end(key)
+        if said.count and seen.at - said.at >= self._config.patient_seconds:
+            said.count, said.onset = 0, seen.step
+            said.senders.clear()
+        said.at = seen.at
         said.count += 1
         if said.calls != self._calls:
             said.calls = self._calls
@@ -151,7 +163,7 @@ class _EchoProbe:
     def dump(self) -> object:
         return [
             self._calls,
-            [[key, s.count, s.onset, s.calls, s.senders] for key, s in self._said.items()],
+            [[key, s.count, s.onset, s.calls, s.at, s.senders] for key, s in self._said.items()],
         ]
 
     def load(self, data: object) -> None:
@@ -159,7 +171,7 @@ class _EchoProbe:
         calls, entries = row(data, 2)
         self._calls = whole(calls)
         for entry in sequence(entries):
-            key, count, onset, calls, senders = row(entry, 5)
+            key, count, onset, calls, at, senders = row(entry, 6)
             said = self._said[text(key)] = _Said(whole(onset), whole(calls))
-            said.count = whole(count)
+            said.count, said.at = whole(count), number(at)
             said.senders = {name: whole(times) for name, times in mapping(senders).items()}

@@ -6,6 +6,7 @@ import re
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import ClassVar
+from zlib import crc32
 
 from shearpin.core.canonical import canonical_json
 from shearpin.core.detectors.base import Probe, check_ascending
@@ -20,8 +21,10 @@ __all__ = ["Insistences"]
 _CAPACITY = 3
 
 
+_READ = 2400
+_DIGITS = re.compile(r"\d+")
 _MOVES_ON = re.compile(
-    r"scroll|page.?(?:down|up)|\bnext\b|load.?more|show.?more|\btab\b|swipe|arrow|refresh|reload|continue"
+    r"status|progress|poll|queue|scroll|page.?(?:down|up)|\bnext\b|load.?more|show.?more|\btab\b|swipe|arrow|refresh|reload|continue"
     r"|滚动|翻页|下一|更多|刷新|继续",
     re.IGNORECASE,
 )
@@ -88,6 +91,7 @@ class _Call:
         "call_key",
         "count",
         "grown",
+        "numbers",
         "onset",
         "result_key",
         "round",
@@ -105,6 +109,7 @@ class _Call:
         self.at = seen.idle_at
         self.size = len(seen.text)
         self.sketch: tuple[int, ...] = ()
+        self.numbers = 0
 
 
 class _InsistenceProbe:
@@ -157,10 +162,14 @@ class _InsistenceProbe:
             return False
         if not 0.5 <= size / max(before, 1) <= 2:
             return False
-        call.sketch = sketch(seen.text)
+        call.sketch = sketch(_DIGITS.sub("", seen.text))
+        numbers, call.numbers = call.numbers, _numbers(seen.text)
         call.grown += size > before
-        # the first result was not read: the next one will tell
-        return not known or similarity(known, call.sketch) >= config.similarity
+        if not known:
+            return True  # the first result was not read: the next one will tell
+        if known == call.sketch and numbers != call.numbers:
+            return False  # the same form with other figures: that is a report on progress
+        return similarity(known, call.sketch) >= config.similarity
 
     def forget(self, agent: str | None) -> None:
         if agent is None:
@@ -180,6 +189,7 @@ class _InsistenceProbe:
                 c.at,
                 c.size,
                 c.grown,
+                c.numbers,
                 list(c.sketch),
             ]
             for agent, c in self._calls.items()
@@ -188,14 +198,18 @@ class _InsistenceProbe:
     def load(self, data: object) -> None:
         self._calls.clear()
         for entry in sequence(data):
-            agent, call_key, result_key, count, onset, round_, at, size, grown, words = row(
-                entry, 10
-            )
+            agent, call_key, result_key, count, onset, *rest = row(entry, 11)
+            round_, at, size, grown, numbers, words = rest
             call = self._calls[text(agent)] = _Call.__new__(_Call)
             call.call_key, call.result_key = text(call_key), text(result_key)
             call.count, call.onset, call.round = whole(count), whole(onset), whole(round_)
             call.at, call.size, call.grown = number(at), whole(size), whole(grown)
-            call.sketch = tuple(wholes(words))
+            call.numbers, call.sketch = whole(numbers), tuple(wholes(words))
+
+
+def _numbers(result: str) -> int:
+    """A checksum of the figures in a result, blind to their order."""
+    return crc32(" ".join(sorted(_DIGITS.findall(result[:_READ]))).encode())
 
 
 def _moves_on(seen: ToolSeen) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 from zlib import crc32
@@ -21,13 +23,28 @@ _HEAD = 400
 """Of longer sentences the head and the length are compared."""
 
 
+_PLACES = (
+    "path",
+    "file",
+    "file_path",
+    "filename",
+    "file_name",
+    "target",
+    "document",
+    "cell",
+    "url",
+)
+_PATH = re.compile(r"[\w./-]*[./][\w./-]*\w")
+
+
 @dataclass(frozen=True, slots=True)
 class Litanies:
     """An agent that announces its next call in the same words, round after round without a break.
 
     It is the sign by which near-identical edits can be seen: each is new, each succeeds, and the
-    sentence before it never changes. Numbers in the sentence count, so a sweep ("now chapter 7") is
-    no litany. A round with other words, or without a call, starts the count afresh.
+    sentence before it never changes. Changes count only in one place (one file, say), and numbers
+    in the sentence count: a sweep is no litany, nor is reading on while it brings something new. A
+    round with other words, or without a call, starts the count afresh.
 
     Attributes:
         nudge: rounds with the same words until the agent is told (2 or more).
@@ -63,13 +80,14 @@ class Litanies:
 
 
 class _Refrain:
-    __slots__ = ("count", "key", "onset", "tool")
+    __slots__ = ("count", "key", "onset", "place", "tool")
 
-    def __init__(self, key: int, count: int, onset: int, tool: str) -> None:
+    def __init__(self, key: int, count: int, onset: int, tool: str, place: int = 0) -> None:
         self.key = key
         self.count = count
         self.onset = onset
         self.tool = tool
+        self.place = place
 
 
 class _LitanyProbe:
@@ -102,10 +120,11 @@ class _LitanyProbe:
         refrain = self._refrains.get(seen.agent)
         if refrain is None:
             return None
-        if refrain.tool != seen.tool[:_NAME]:
+        place = _place(seen.args)
+        if refrain.tool != seen.tool[:_NAME] or (refrain.place != place and seen.effect == "write"):
             if refrain.tool:
                 refrain.count, refrain.onset = 1, seen.step
-            refrain.tool = seen.tool[:_NAME]
+            refrain.tool, refrain.place = seen.tool[:_NAME], place
             return None
         if refrain.count < self._config.nudge or seen.effect in ("wait", "think"):
             return None
@@ -131,12 +150,27 @@ class _LitanyProbe:
             self._refrains.clear()
 
     def dump(self) -> object:
-        return [[agent, r.key, r.count, r.onset, r.tool] for agent, r in self._refrains.items()]
+        return [
+            [agent, r.key, r.count, r.onset, r.tool, r.place] for agent, r in self._refrains.items()
+        ]
 
     def load(self, data: object) -> None:
         self._refrains.clear()
         for entry in sequence(data):
-            agent, key, count, onset, tool = row(entry, 5)
+            agent, key, count, onset, tool, place = row(entry, 6)
             self._refrains[text(agent)] = _Refrain(
-                whole(key), whole(count), whole(onset), text(tool)
+                whole(key), whole(count), whole(onset), text(tool), whole(place)
             )
+
+
+def _place(args: Mapping[str, object] | str) -> int:
+    """What a change is made to: the argument that names it, else the paths in a command."""
+    if isinstance(args, str):
+        return 0
+    for name in _PLACES:
+        if name in args:
+            return crc32(str(args[name])[:_HEAD].encode("utf-8", "surrogatepass"))
+    command = next((v for v in args.values() if isinstance(v, str)), "")
+    paths = " ".join(sorted(set(_PATH.findall(command[:_HEAD]))))
+    # without a place, the arguments as a whole: whatever varies in them is another place
+    return crc32((paths or repr(sorted(args.items()))[:_HEAD]).encode("utf-8", "surrogatepass"))

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from shearpin.core.detectors.base import Probe, check_ascending
 from shearpin.core.seen import Seen, ToolSeen
-from shearpin.core.stored import flag, row, sequence, text, whole
+from shearpin.core.stored import flag, number, row, sequence, text, whole
 from shearpin.errors import ConfigError
 from shearpin.findings import Finding, Severity
 
@@ -30,6 +30,7 @@ class Revisits:
         nudge: rounds that brought back only old results, until the agent is told (2 or more).
         window: rounds of the agent within which they count (at least `nudge`, at most 16).
         different: different calls that must be among them (2 or more).
+        patient_seconds: rounds this far apart are waiting, in seconds.
         ceiling: the strongest answer this rule may justify.
 
     *Source*: on recorded runs three of eight rounds fire on no successful run; without the failure
@@ -49,6 +50,7 @@ class Revisits:
     nudge: int = 3
     window: int = 8
     different: int = 2
+    patient_seconds: float = 60.0
     ceiling: Severity = Severity.NUDGE
 
     def __post_init__(self) -> None:
@@ -56,6 +58,10 @@ class Revisits:
         if not self.nudge <= self.window <= 16:
             raise ConfigError(
                 f"Revisits.window must lie between nudge and 16 rounds, not {self.window!r}"
+            )
+        if self.patient_seconds <= 0:
+            raise ConfigError(
+                f"Revisits.patient_seconds must be above 0 seconds, not {self.patient_seconds!r}"
             )
         if not 2 <= self.different <= self.nudge:
             raise ConfigError(
@@ -69,9 +75,10 @@ class Revisits:
 class _Trail:
     """Rounds of an agent that brought back only old results, the latest last."""
 
-    __slots__ = ("epoch", "fresh", "rounds")
+    __slots__ = ("at", "epoch", "fresh", "rounds")
 
     def __init__(self, epoch: int) -> None:
+        self.at = 0.0
         self.epoch = epoch
         self.fresh = 0  # the latest round in which something was new
         self.rounds: list[tuple[int, int, str, bool]] = []
@@ -104,7 +111,10 @@ class _RevisitProbe:
         rounds = trail.rounds
         if trail.fresh == seen.round or (rounds and rounds[-1][0] == seen.round):
             return None
-        failed = seen.outcome not in ("ok", "empty")
+        if rounds and seen.idle_at - trail.at >= self._config.patient_seconds:
+            rounds.clear()  # it has waited: looking again is what waiting is for
+        trail.at = seen.idle_at
+        failed = seen.outcome not in ("ok", "empty", "transient")
         rounds.append((seen.round, seen.step, seen.call_key[:6], failed))
         while rounds[0][0] <= seen.round - self._config.window:
             del rounds[0]
@@ -139,16 +149,16 @@ class _RevisitProbe:
 
     def dump(self) -> object:
         return [
-            [agent, t.epoch, t.fresh, [list(r) for r in t.rounds]]
+            [agent, t.epoch, t.fresh, t.at, [list(r) for r in t.rounds]]
             for agent, t in self._trails.items()
         ]
 
     def load(self, data: object) -> None:
         self._trails.clear()
         for entry in sequence(data):
-            agent, epoch, fresh, rounds = row(entry, 4)
+            agent, epoch, fresh, at, rounds = row(entry, 5)
             trail = self._trails[text(agent)] = _Trail(whole(epoch))
-            trail.fresh = whole(fresh)
+            trail.fresh, trail.at = whole(fresh), number(at)
             for item in sequence(rounds):
                 round_, step, call, failed = row(item, 4)
                 trail.rounds.append((whole(round_), whole(step), text(call), flag(failed)))
