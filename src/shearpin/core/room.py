@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shearpin.core.account import Cost
+from shearpin.core.account import Account, Cost
 
 __all__ = ["output_room"]
 
