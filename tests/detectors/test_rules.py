@@ -275,3 +275,25 @@ def test_revisits_leave_outages_and_waiting_alone() -> None:
     checks = [Call("bash", {"command": f"check {n}"}, "Error: not there", "error") for n in (1, 2)]
     patient = Driver(Revisits(), seconds=90.0)
     assert not [v for _ in range(6) for call in checks for v in patient.step(call)]
+
+
+def test_velocity_measures_a_new_agent_by_the_run() -> None:
+    driver = Driver(TokenVelocity())
+    assert not reaching._paced(driver, [(2200, 12.0)] * 8)
+    driver.seconds = 1.0
+    given = []
+    for n in range(5):
+        call = Call("read_chapter", {"no": n}, f"chapter {n}: {n * 77} words")
+        given += driver.step(call, agent="child", usage=Usage(240_000 + n * 9000, 12))
+    assert given
+
+
+def test_velocity_learns_that_a_child_is_large_by_nature() -> None:
+    driver = Driver(TokenVelocity())
+    given = []
+    for n in range(20):
+        agent, tokens = ("child", 90_000) if n % 2 else ("main", 2000)
+        driver.seconds = 9.0
+        call = Call("read", {"no": n}, f"part {n}: {n * 77} words")
+        given += driver.step(call, agent=agent, usage=Usage(tokens, 40))
+    assert not given

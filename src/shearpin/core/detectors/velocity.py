@@ -15,11 +15,12 @@ from shearpin.findings import Finding, Severity
 __all__ = ["TokenVelocity"]
 
 _CAPACITY = 6
+_EVERYBODY = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class TokenVelocity:
-    """Prompt and output tokens against the agent's own level, each by itself.
+    """Prompt and output tokens against the agent's own level, or the run's for a new agent.
 
     Growth alone is normal: prompts of healthy runs grow twelvefold, but step by step, and the level
     follows. A jump by `growth` that lasts is a note. It is worth a hint only with a second and
@@ -85,6 +86,15 @@ class _Level:
         self.hurried = 0
         self.swollen = 0
 
+    def learn(self, prompt: int, output: int, at: float) -> None:
+        """Follow one more step."""
+        steps = self.steps
+        self.prompt = _follow(self.prompt, prompt, steps)
+        self.output = _follow(self.output, output, steps)
+        self.gap = _follow(self.gap, int(1000 * (at - self.at)), steps - 1)
+        self.steps = steps + 1
+        self.at = at
+
 
 class _VelocityProbe:
     """Constant work: a handful of numbers per agent."""
@@ -98,32 +108,42 @@ class _VelocityProbe:
         prompt = seen.input_tokens
         if prompt is None:
             return None
-        level = self._levels.get(seen.agent)
+        level = self._level(seen.agent, seen.at)
+        whole_run = self._level(_EVERYBODY, seen.at)
+        base = level if level.steps >= self._config.warm_up else whole_run
+        jump = self._measure(level, base, seen, prompt)
+        if not jump:
+            whole_run.learn(prompt, seen.output_tokens or 0, seen.at)
+        whole_run.at = seen.at
+        return self._judge(level, base, seen) if jump or level.swollen else None
+
+    def _level(self, agent: str, at: float) -> _Level:
+        level = self._levels.get(agent)
         if level is None:
-            if len(self._levels) >= _CAPACITY:
-                self._levels.popitem(last=False)
-            level = self._levels[seen.agent] = _Level(seen.at)
-        elif len(self._levels) > 1:
-            self._levels.move_to_end(seen.agent)
-        config, steps = self._config, level.steps
+            if len(self._levels) > _CAPACITY:
+                self._levels.pop(next(name for name in self._levels if name != _EVERYBODY))
+            level = self._levels[agent] = _Level(at)
+        return level
+
+    def _measure(self, level: _Level, base: _Level, seen: ModelSeen, prompt: int) -> bool:
+        """Take in a step; whether it is far above the level to compare with."""
+        config = self._config
         output, gap = seen.output_tokens or 0, int(1000 * (seen.at - level.at))
         jump = hurry = swell = False
-        if steps >= config.warm_up:
-            jump = prompt >= config.least_tokens and prompt >= config.growth * level.prompt
-            hurry = jump and gap * config.hurry <= level.gap
-            swell = output >= config.output_growth * max(level.output, 1)
-        level.steps = steps + 1
-        level.at = seen.at
-        level.prompt = _follow(level.prompt, prompt, steps)
-        level.output = _follow(level.output, output, steps)
-        if not hurry:
-            level.gap = _follow(level.gap, gap, steps - 1)
+        if base.steps >= config.warm_up:
+            jump = prompt >= config.least_tokens and prompt >= config.growth * base.prompt
+            hurry = jump and gap * config.hurry <= base.gap
+            swell = output >= config.output_growth * max(base.output, 1)
+        usual = level.gap
+        level.learn(prompt, output, seen.at)
+        if hurry:
+            level.gap = usual  # a hurried step does not teach that hurry is normal
         level.jumped = level.jumped + 1 if jump else 0
         level.hurried = level.hurried + 1 if hurry else 0
         level.swollen = level.swollen + 1 if swell else 0
-        return self._judge(level, seen) if jump or swell else None
+        return jump
 
-    def _judge(self, level: _Level, seen: ModelSeen) -> Finding | None:
+    def _judge(self, level: _Level, base: _Level, seen: ModelSeen) -> Finding | None:
         config = self._config
         if level.hurried >= config.sustained:
             given, count, rule = Severity.NUDGE, level.jumped, "velocity"
@@ -145,7 +165,7 @@ class _VelocityProbe:
             agent=seen.agent,
             cause="context_grows",
             hard=False,
-            evidence={"tokens": seen.input_tokens, "usual_tokens": level.prompt},
+            evidence={"tokens": seen.input_tokens, "usual_tokens": base.prompt},
         )
 
     def forget(self, agent: str | None) -> None:
