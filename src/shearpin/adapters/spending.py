@@ -161,17 +161,16 @@ class Spending:
 
     def _ask(self, request: ModelRequest) -> Exhausted | None:
         """Ask for room; where only other threads' calls stand in the way, wait for them."""
-        waits = 0
         while True:
+            since = self.purse.closings
             found = self.purse.open_model(request)
             if not isinstance(found, Exhausted):
                 return None
-            if not found.crowded or waits >= 1_000 or _in_event_loop():
+            if not found.crowded or _in_event_loop():
                 return found
-            if not self.purse.wait_for_room(_WAIT_SECONDS):
-                again = self.purse.open_model(request)
-                return again if isinstance(again, Exhausted) else None
-            waits += 1
+            # The refusal of this very call counts as a closing, too.
+            if not self.purse.wait_for_room(since + 1, _WAIT_SECONDS):
+                return found
 
     def close_model(self, id: str, outcome: Outcome, step: int) -> Closed:
         """A model has answered: settle what it used."""

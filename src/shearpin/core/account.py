@@ -20,6 +20,7 @@ __all__ = [
     "LANDING",
     "LANDING_OUTPUT",
     "REFUSED_ROUNDS",
+    "RESERVED",
     "Account",
     "Ask",
     "Cost",
@@ -38,7 +39,8 @@ LANDING_OUTPUT = 512
 REFUSED_ROUNDS = 2
 """Rounds in a row of which every tool call was refused, after which the run is ended."""
 
-_RESERVED = ("usd", "tokens", "input_tokens", "output_tokens")
+RESERVED = ("usd", "tokens", "input_tokens", "output_tokens")
+"""Dimensions in which a landing reserve is kept back."""
 
 
 class Ask(NamedTuple):
@@ -76,7 +78,7 @@ class Account:
         self.exempt = frozenset(name for book in self.books for name in book.budget.exempt)
         self.keys = tuple(book.key for book in self.books)
         self._by_key = {book.key: book for book in self.books}
-        self._reserves = any(name in book.limits for book in self.books for name in _RESERVED)
+        self._reserves = any(name in book.limits for book in self.books for name in RESERVED)
         self._refused: dict[str, list[int]] = {}
         self._skipped: dict[str, Exhausted] = {}
 

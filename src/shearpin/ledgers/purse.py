@@ -12,7 +12,15 @@ from threading import Condition, get_ident
 from typing import NamedTuple
 
 from shearpin import clock
-from shearpin.core.account import LANDING, LANDING_OUTPUT, Account, Ask, Cost, model_amounts
+from shearpin.core.account import (
+    LANDING,
+    LANDING_OUTPUT,
+    RESERVED,
+    Account,
+    Ask,
+    Cost,
+    model_amounts,
+)
 from shearpin.core.books import Exhausted, Notice
 from shearpin.core.budget import Span
 from shearpin.core.estimate import Estimate, Learner
@@ -112,40 +120,48 @@ class Purse:
         self.now = now
         self._lock = Condition()
         self._open: dict[str, _Open] = {}
+        self._asking: set[int] = set()
+        self._closings = 0
 
     # -- model calls --------------------------------------------------------------------------
 
     def open_model(self, request: ModelRequest) -> Granted | Exhausted:
         """Set the worst case aside; `Exhausted` where there is no room, and nothing is held."""
         ask, estimate = self._plan_model(request)
-        if isinstance(ask, Exhausted):
-            return ask
-        found = self.ledger.hold(request.id, ask.scopes, ask.amounts)
-        if isinstance(found, Hold):
-            return self._grant(request, estimate, found, None)
-        refused = self._refused(found)
-        if ask.landing is None or refused.crowded or refused.dimension not in ask.scopes[0].limits:
-            return refused
-        found = self.ledger.hold(request.id, ask.landing, {**ask.amounts, LANDING: 1})
-        if isinstance(found, Hold):
-            return self._grant(request, estimate, found, refused)
-        return self._refused(found) if found.dimension != LANDING else refused
+        try:
+            if isinstance(ask, Exhausted):
+                return ask
+            found = self.ledger.hold(request.id, ask.scopes, ask.amounts)
+            if isinstance(found, Hold):
+                return self._grant(request, estimate, found, None)
+            refused = self._refused(found)
+            if ask.landing is None or refused.crowded or refused.dimension not in RESERVED:
+                return refused
+            found = self.ledger.hold(request.id, ask.landing, {**ask.amounts, LANDING: 1})
+            if isinstance(found, Hold):
+                return self._grant(request, estimate, found, refused)
+            return self._refused(found) if found.dimension != LANDING else refused
+        finally:
+            self._asked()
 
     async def aopen_model(self, request: ModelRequest) -> Granted | Exhausted:
         """`open_model`, for ledgers that need I/O."""
         ask, estimate = self._plan_model(request)
-        if isinstance(ask, Exhausted):
-            return ask
-        found = await self.ledger.ahold(request.id, ask.scopes, ask.amounts)
-        if isinstance(found, Hold):
-            return self._grant(request, estimate, found, None)
-        refused = self._refused(found)
-        if ask.landing is None or refused.crowded or refused.dimension not in ask.scopes[0].limits:
-            return refused
-        found = await self.ledger.ahold(request.id, ask.landing, {**ask.amounts, LANDING: 1})
-        if isinstance(found, Hold):
-            return self._grant(request, estimate, found, refused)
-        return self._refused(found) if found.dimension != LANDING else refused
+        try:
+            if isinstance(ask, Exhausted):
+                return ask
+            found = await self.ledger.ahold(request.id, ask.scopes, ask.amounts)
+            if isinstance(found, Hold):
+                return self._grant(request, estimate, found, None)
+            refused = self._refused(found)
+            if ask.landing is None or refused.crowded or refused.dimension not in RESERVED:
+                return refused
+            found = await self.ledger.ahold(request.id, ask.landing, {**ask.amounts, LANDING: 1})
+            if isinstance(found, Hold):
+                return self._grant(request, estimate, found, refused)
+            return self._refused(found) if found.dimension != LANDING else refused
+        finally:
+            self._asked()
 
     def force_model(self, request: ModelRequest) -> None:
         """The call is made although there is no room: only observed. It will be charged."""
@@ -157,7 +173,8 @@ class Purse:
         opened = self._take(id)
         if opened is None:
             return []
-        amounts = model_amounts(bill.input_tokens, bill.output_tokens, bill.usd, steps=bill.steps)
+        steps = bill.steps if opened.request is None else min(bill.steps, opened.request.steps)
+        amounts = model_amounts(bill.input_tokens, bill.output_tokens, bill.usd, steps=steps)
         return self._settle(opened, amounts, bill)
 
     def keep(self, id: str) -> None:
@@ -174,14 +191,26 @@ class Purse:
             self.ledger.release(opened.hold)
         self._room()
 
-    def wait_for_room(self, seconds: float) -> bool:
+    @property
+    def closings(self) -> int:
+        """How many calls were closed or refused so far: whether there may be room again."""
+        return self._closings
+
+    def wait_for_room(self, since: int, seconds: float) -> bool:
         """Wait until a call of another thread is closed; False if none is under way, or in vain.
 
         A thread must not wait for its own calls, such as a stream that it has not read to the end.
+
+        Args:
+            since: `closings` before the refusal.
+            seconds: to wait at most.
         """
         with self._lock:
+            if self._closings != since:
+                return True
             mine = get_ident()
-            if all(entry.thread == mine for entry in self._open.values()):
+            others = {entry.thread for entry in self._open.values()} | self._asking
+            if not others - {mine}:
                 return False
             return self._lock.wait(seconds)
 
@@ -281,6 +310,7 @@ class Purse:
         if not request.bounded:
             self.refresh()
         with self._lock:
+            self._asking.add(get_ident())
             estimate = self._fitted(request)
             ask = self.account.model(
                 estimate,
@@ -310,6 +340,13 @@ class Purse:
 
     def _room(self) -> None:
         with self._lock:
+            self._closings += 1
+            self._lock.notify_all()
+
+    def _asked(self) -> None:
+        with self._lock:
+            self._asking.discard(get_ident())
+            self._closings += 1
             self._lock.notify_all()
 
     def _settle(self, opened: _Open, amounts: Amounts, bill: Bill | None) -> list[Notice]:
@@ -323,6 +360,7 @@ class Purse:
                 self.learner.learn(
                     request.speaker, request.guess, bill.input_tokens, bill.output_tokens
                 )
+            self._closings += 1
             self._lock.notify_all()
             step = bill is not None and bill.steps > 0
             return self.account.settled(tallies, at=self.now(), step=step)
