@@ -147,7 +147,8 @@ def run_tests(
     command += ["-k", " and ".join(f"not {word}" for word in leave_out)] if leave_out else []
     # Also a single job is one of xdist, which survives a test that kills its process.
     command += ["-n", str(jobs)]
-    path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
+    given = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    path = os.pathsep.join([str(HERE), *(str(Path(part).resolve()) for part in given)])
     env = {**os.environ, "PYTHONPATH": path, "NO_DOCKER": "true", "LANGSMITH_TRACING": "false"}
     log = home / f"log-{guard}.txt"
     started = time.monotonic()
