@@ -21,8 +21,18 @@ from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.numbering import Numbers
 from shearpin.adapters.settling import Chunks
 from shearpin.adapters.spending import Spending
+from shearpin.adapters.thoughts import Thoughts, thoughts_of
 from shearpin.core.journal import Record, VerdictRecord
-from shearpin.events import Fact, RunEnded, RunOutcome, RunStarted, TurnStarted
+from shearpin.events import (
+    Fact,
+    ModelCalled,
+    ModelReturned,
+    RunEnded,
+    RunOutcome,
+    RunStarted,
+    ThoughtEmbedded,
+    TurnStarted,
+)
 from shearpin.verdicts import PROCEED, Halt, Nudge, Verdict
 
 __all__ = ["OpenCall", "Run"]
@@ -106,6 +116,7 @@ class Run:
     _nudges: list[Waiting] = field(default_factory=list[Waiting])
     _missed: set[str] = field(default_factory=set[str])
     _lengths: dict[str, int] = field(default_factory=dict[str, int])
+    _thoughts: Thoughts | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     # -- life ---------------------------------------------------------------------------------
@@ -123,6 +134,10 @@ class Run:
         if new_turn:
             self.state.turn += 1
             judge.after(TurnStarted(self.started, self.state.turn))
+        try:
+            self._thoughts = thoughts_of(judge.session.settings)
+        except Exception as error:
+            self.fault("embedding", error)
 
     def end(self, outcome: RunOutcome) -> None:
         """Close the run, once. A run that was stopped has the outcome `stopped`."""
@@ -167,14 +182,26 @@ class Run:
 
     def before(self, fact: Fact) -> Verdict:
         """Tell the core what is about to happen."""
+        if self._thoughts is not None and isinstance(fact, ModelCalled):
+            self._hear(self._thoughts, fact)
         return self.state.judge.before(fact)
 
     def after(self, fact: Fact) -> Verdict:
         """Tell the core what happened, and keep a nudge that it answers with for later."""
+        if self._thoughts is not None and isinstance(fact, ModelReturned):
+            self._thoughts.hand_in(fact.agent, fact.text)
         verdict = self.state.judge.after(fact)
         if verdict is not PROCEED and isinstance(verdict, Nudge):
             self.keep(verdict)
         return verdict
+
+    def _hear(self, thoughts: Thoughts, fact: ModelCalled) -> None:
+        """Tell the core of the thoughts that were embedded by now."""
+        for vector in thoughts.come_in(fact.agent):
+            self.after(ThoughtEmbedded(fact.at, fact.agent, vector))
+        trouble = thoughts.trouble()
+        if trouble is not None:
+            self.fault("embedding", RuntimeError(trouble))
 
     def keep(self, nudge: Nudge) -> None:
         """Let a nudge wait for the next request of its agent."""

@@ -25,11 +25,11 @@ _SCALE = 180.0
 class SemanticOscillations:
     """Dispersion of the embeddings of an agent's latest thoughts, gated on results that are old.
 
-    Needs vectors, so it is off unless an embedder is set up. Each vector is folded to 32 small
-    numbers; two running sums give the dispersion of the window at a cost that does not depend on
-    its length. Never alone: no embedder tried can tell a paraphrase from two normal consecutive
-    thoughts (AUC .66 to .70), so at least `stale` of the latest `window` calls must have brought
-    nothing new.
+    Needs vectors, which a guard has made in the background by `embedder`. Each vector is folded to
+    32 small numbers; two running sums give the dispersion of the window at a cost that does not
+    depend on its length. Never alone: no embedder tried can tell a paraphrase from two normal
+    consecutive thoughts (AUC .66 to .70), so at least `stale` of the latest `window` calls must
+    have brought nothing new.
 
     Attributes:
         window: latest thoughts of an agent that are compared (3 to 8).
@@ -37,6 +37,8 @@ class SemanticOscillations:
             .94.
         stale: calls among the latest `window` that repeated, failed or came back empty (1 to
             window).
+        embedder: what makes the vectors, see `shearpin.embedding`. None: hashed n-grams, for which
+            numpy must be installed; without it the rule is off, and the report says so.
         ceiling: the strongest answer this rule may justify.
 
     *Source*: on recorded runs, pairs of normal consecutive thoughts reach a cosine of .94 in 5 % of
@@ -56,6 +58,7 @@ class SemanticOscillations:
     window: int = 5
     floor: float = 0.12
     stale: int = 3
+    embedder: object | None = None
     ceiling: Severity = Severity.NUDGE
 
     def __post_init__(self) -> None:
@@ -70,8 +73,18 @@ class SemanticOscillations:
                 f"SemanticOscillations.stale must lie between 1 and window, not {self.stale!r}"
             )
 
+        if self.embedder is not None and not _embeds(self.embedder):
+            raise ConfigError(
+                f"SemanticOscillations.embedder must have embed(texts) or aembed(texts); "
+                f"{type(self.embedder).__name__} has neither"
+            )
+
     def probe(self) -> Probe:
         return _SemanticProbe(self)
+
+
+def _embeds(embedder: object) -> bool:
+    return any(callable(getattr(embedder, name, None)) for name in ("embed", "aembed"))
 
 
 class _Thoughts:
