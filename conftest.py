@@ -1,8 +1,10 @@
-"""Runs the Python blocks of README and docs as tests, each document from top to bottom."""
+"""Runs the Python blocks of README and docs as tests, each document from top to bottom.
+
+Later blocks of a document use names of earlier ones, so they need one process: no `-n` for these.
+"""
 
 from __future__ import annotations
 
-import pytest
 from sybil import Sybil
 from sybil.parsers.myst import PythonCodeBlockParser, SkipParser
 
@@ -11,10 +13,3 @@ pytest_collect_file = Sybil(
     patterns=["*.md"],
     excludes=["CHANGELOG.md"],
 ).pytest()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the blocks of one document in one test process: later ones use names of earlier ones."""
-    for item in items:
-        if item.path.suffix == ".md":
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))

@@ -1,6 +1,6 @@
 """What it costs to make a fact: named tuple against frozen dataclass, with and without slots.
 
-    python -m benchmarks.fact_types
+python -m benchmarks.fact_types
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class SettingsDirective(SphinxDirective):
 
 
 class DetectorListDirective(SphinxDirective):
-    """The default detectors: a link to the page of each, the first line of its module, its ceiling."""
+    """The default detectors: link to the page of each, first line of its module, its ceiling."""
 
     def run(self) -> list[nodes.Node]:
         body: list[tuple[str, ...]] = []
