@@ -237,7 +237,7 @@ EXHIBITS = [
     Exhibit("agent_unknown_tool", unknown_tool, turns),
     Exhibit("agent_tools_that_act", tools_that_act, turns),
     Exhibit("agent_in_a_tool", subagent, turns),
-    Exhibit("deepagents", deep, turns, needs="deepagents"),
+    Exhibit("deepagents", deep, turns, needs="deepagents", since=(1, 1)),
     Exhibit("supervisor", supervisor, turns, needs="langgraph_supervisor"),
     Exhibit("swarm", swarm, turns, needs="langgraph_swarm"),
 ]
