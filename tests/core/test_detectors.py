@@ -279,6 +279,17 @@ def test_cycle_of_nodes_counts_only_where_a_model_was_paid() -> None:
     assert go(paid=False) is None
 
 
+def test_cycle_of_nodes_needs_one_model_call_a_lap() -> None:
+    driver = drive(Cycles(nudge=3, block=None, stop=None))
+    verdict = None
+    for lap in range(1, 4):
+        asked = (ToolRequest("x", "y", {}),)
+        driver.session.after(ModelReturned(lap, f"m{lap}", text=f"draft {lap}", requests=asked))
+        driver.session.after(NodeLeft(lap, "write", f"w{lap}", delta="same"))
+        verdict = driver.session.after(NodeLeft(lap, "review", f"r{lap}", delta="no"))
+    assert isinstance(verdict, Nudge)
+
+
 # -- unknown_tool ---------------------------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ _EVERYBODY = "*"
 _NODES = "#"
 
 _Entry: TypeAlias = tuple[str, tuple[str, ...], str, bool, int]
-"""Symbol, keys of its calls, first tool or node, whether it waits, and when (seconds)."""
+"""Symbol, keys of its calls, first tool or node, whether it waits (a node: costs nothing), and when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +117,8 @@ class _CycleProbe:
 
     def observe(self, seen: Seen) -> Finding | None:
         if isinstance(seen, NodeSeen):
-            if not seen.paid:
-                self._streams.pop(_NODES, None)
-                return None
             symbol = digest_text(f"{seen.node}\0{seen.delta}")
-            entry = (symbol, (), seen.node[:LONGEST_NAME], False, int(seen.at))
+            entry = (symbol, (), seen.node[:LONGEST_NAME], not seen.paid, int(seen.at))
             return self._take(_NODES, entry, seen.step, seen.agent, seen.at)
         assert isinstance(seen, RoundSeen)
         subject = seen.tools[0][:LONGEST_NAME] if seen.tools else ""
@@ -153,7 +150,10 @@ class _CycleProbe:
         config = self._config
         lap = stream.entries[-period:]
         ceiling = config.ceiling
-        if any(waits for _, _, _, waits, _ in lap):
+        idle = [waits for _, _, _, waits, _ in lap]
+        if stream is self._streams.get(_NODES):
+            ceiling = Severity.NONE if all(idle) else ceiling  # no model was called in the lap
+        elif any(idle):
             ceiling = min(ceiling, Severity.NUDGE)
         if len(lap) > 1 and now - lap[0][4] >= config.patient_seconds * (period - 1):
             ceiling = Severity.NONE
