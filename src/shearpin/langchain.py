@@ -6,11 +6,13 @@
     agent = create_agent(model, tools, middleware=[GuardMiddleware()])
 
 `shearpin.guard(agent)` sees and does more, and needs no change where the agent is made; both at
-once are one guard.
+once are one guard. `clamped(model)` limits a model's answers to what the run's budget has left, as
+the middleware does for the models of its agent.
 """
 
 from __future__ import annotations
 
+from shearpin.adapters.langchain.clamping import clamped
 from shearpin.adapters.langchain.middleware import GuardMiddleware
 
-__all__ = ["GuardMiddleware"]
+__all__ = ["GuardMiddleware", "clamped"]

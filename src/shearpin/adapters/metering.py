@@ -80,7 +80,8 @@ def open_spending(run: Run, recipe: Guard, orders: Orders, *, new_turn: bool) ->
             state.saved_funds = None
     account = state.funds.account(recipe.budgets, run.id, new_turn=new_turn, given=orders.given)
     purse = Purse(account, state.funds.ledger, state.funds.learner, run.now)
-    run.spending = Spending(purse, state.funds, recipe.pricing, _rule_of(run), recipe.language)
+    acts, rule = recipe.mode == "enforce", _rule_of(run)
+    run.spending = Spending(purse, state.funds, recipe.pricing, rule, recipe.language, acts=acts)
     for more in orders.more:
         _extend(run, run.spending, more)
 
@@ -96,7 +97,8 @@ def nested_spending(recipe: Guard, run: Run) -> Spending | None:
     account = funds.account(recipe.budgets, number, new_turn=True, parent=parent)
     purse = Purse(account, funds.ledger, funds.learner, run.now)
     pricing = recipe.pricing
-    return Spending(purse, funds, pricing, _rule_of(run), recipe.language, nested=True)
+    acts, rule = recipe.mode == "enforce", _rule_of(run)
+    return Spending(purse, funds, pricing, rule, recipe.language, nested=True, acts=acts)
 
 
 def spending_of(run: Run) -> Spending | None:

@@ -37,7 +37,7 @@ from shearpin.pricing import Pricing, TokenUsage
 from shearpin.report.budget import BudgetReport
 from shearpin.verdicts import Block, Halt, Nudge, Verdict
 
-__all__ = ["Closed", "Refused", "Rule", "Spending"]
+__all__ = ["Closed", "Refused", "Rule", "Spending", "speaker_of"]
 
 _WAIT_SECONDS = 30.0
 
@@ -78,6 +78,7 @@ class Spending:
         rule: takes a verdict to the session, and says what the mode leaves of it.
         language: of the budget's own words.
         nested: whether this is the budget of a part of a larger run.
+        acts: whether the mode lets it act.
     """
 
     def __init__(
@@ -89,17 +90,19 @@ class Spending:
         language: Literal["en", "zh"],
         *,
         nested: bool = False,
+        acts: bool = True,
     ) -> None:
         self.purse = purse
         self.funds = funds
         self.nested = nested
+        self.acts = acts
         self._rule = rule
         self._language: Literal["en", "zh"] = language
         account = purse.account
         budgets = [*(book.budget for book in account.books), *account.per_call]
         capped = any(budget.usd is not None for budget in budgets)
-        self._till = Till(pricing, capped)
-        self._prompts = Prompts()
+        self.till = Till(pricing, capped)
+        self.prompts = Prompts()
         self._calls: dict[str, PricedCall] = {}
 
     # -- model calls --------------------------------------------------------------------------
@@ -131,16 +134,16 @@ class Spending:
         for book in self.purse.account.books:
             book.watch.work(self.purse.now())
         try:
-            price = self._till.price(model, provider)
+            price = self.till.price(model, provider)
         except PriceUnknownError as error:
             return self._unpriced(error, model, place, step)
         self._calls[id] = PricedCall(call, place, provider, price, tier)
-        speaker = f"{place.agent}|{place.node}|{model}"
+        speaker = speaker_of(place, model)
         bound = output_bound(params, metadata, model)
         request = ModelRequest(
             id,
             speaker,
-            self._prompts.measure(speaker, messages, params.get("tools"), provider),
+            self.prompts.measure(speaker, messages, params.get("tools"), provider),
             bound.tokens,
             bounded=bound.certain,
             cost=None if price is None else at_most(price, params, messages, provider, tier),
@@ -149,7 +152,7 @@ class Spending:
             steps=int(self.funds.first_time(call)),
         )
         if not bound.certain:
-            self._till.unbounded += 1
+            self.till.unbounded += 1
         found = self._ask(request)
         if isinstance(found, Exhausted):
             refused = self._refuse(found, place, step)
@@ -179,13 +182,13 @@ class Spending:
             return Closed(outcome.usage)
         self.funds.done(call.call)
         if outcome.cached:
-            self._till.cached += 1
+            self.till.cached += 1
             self.purse.drop(id)
             return Closed(outcome.usage)
         if self.purse.estimate_of(id) is None:  # it could not be measured before
             self.purse.force_model(ModelRequest(id, "", 0.0, 0))
-        usage = outcome.usage or self._till.guessed(outcome, self._prompt(id), call)
-        notices = self.purse.close_model(id, self._till.bill(usage, call, steps=1))
+        usage = outcome.usage or self.till.guessed(outcome, self._prompt(id), call)
+        notices = self.purse.close_model(id, self.till.bill(usage, call, steps=1))
         if outcome.message is not None:
             self._batch(outcome.message)
         return Closed(usage, self._tell(notices, call.place, step))
@@ -205,8 +208,8 @@ class Spending:
         if received.usage is not None or received.text:
             usage = received.usage
             if usage is None or not usage.prompt_tokens:
-                usage = self._till.guessed(received, self._prompt(id), call)
-            self.purse.close_model(id, self._till.bill(usage, call, steps=0))
+                usage = self.till.guessed(received, self._prompt(id), call)
+            self.purse.close_model(id, self.till.bill(usage, call, steps=0))
         elif failure.unknown:
             self.purse.keep(id)
         else:
@@ -316,7 +319,7 @@ class Spending:
     def report(self) -> BudgetReport:
         """Where the budgets of the run stand."""
         self.purse.refresh()
-        till = self._till
+        till = self.till
         return BudgetReport(
             scopes_of(self.purse.account, self.purse.now()),
             till.estimated,
@@ -325,6 +328,11 @@ class Spending:
             till.unbounded,
             tuple(till.notes),
         )
+
+
+def speaker_of(place: Place, model: str | None) -> str:
+    """Whose prompts resemble each other: a model in one place of the tree."""
+    return f"{place.agent}|{place.node}|{model}"
 
 
 def _in_event_loop() -> bool:

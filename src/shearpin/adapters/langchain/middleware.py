@@ -18,6 +18,7 @@ from langgraph.types import Command
 
 from shearpin.adapters import toolcalls
 from shearpin.adapters.calls import HANDLER, CallLayer, current_run
+from shearpin.adapters.langchain.clamping import affordable
 from shearpin.adapters.langchain.tenancy import Tenancy, ambient_config
 from shearpin.adapters.messages import last_word, nudge_message, unanswered
 from shearpin.adapters.places import place_of
@@ -83,7 +84,7 @@ class GuardMiddleware(_Middleware):
             return self._last_answer(run, halt)
         with _within(run):
             try:
-                return handler(_told(run, request))
+                return handler(affordable(run, _told(run, request)))
             except BaseException as error:
                 halt = stop_in(error)
                 if halt is None:
@@ -102,7 +103,7 @@ class GuardMiddleware(_Middleware):
             return self._last_answer(run, halt)
         with _within(run):
             try:
-                return await handler(_told(run, request))
+                return await handler(affordable(run, _told(run, request)))
             except BaseException as error:
                 halt = stop_in(error)
                 if halt is None:
