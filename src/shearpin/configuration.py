@@ -11,6 +11,9 @@ ceiling = "block"                # none, nudge, block or stop
 [detectors.monologue]
 enabled = false
 
+[detectors.untested_edits]       # a rule that is off by default, or of a plug-in: on when named
+after = 6
+
 [breaker]
 trial_rounds = 2
 
@@ -27,16 +30,17 @@ detectors.repeat.nudge = 6
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from typing import Any, cast
 
 from shearpin.core.breaker import BreakerSettings
-from shearpin.core.detectors import DEFAULT_DETECTORS, Detector
+from shearpin.core.detectors import DEFAULT_DETECTORS, OPTIONAL_DETECTORS, Detector
 from shearpin.core.overrides import Override
 from shearpin.core.tools import ToolFacts
 from shearpin.errors import ConfigError
 from shearpin.findings import Severity
+from shearpin.plugins import plugin_detector, plugin_names
 
 __all__ = ["guard_options"]
 
@@ -76,8 +80,11 @@ def guard_options(data: Mapping[str, object], where: str) -> dict[str, Any]:
 
 
 def _detectors(data: Mapping[str, object], where: str) -> tuple[Detector, ...]:
-    families = {detector.family: detector for detector in DEFAULT_DETECTORS}
-    kept: dict[str, Detector] = dict(families)
+    kept: dict[str, Detector] = {detector.family: detector for detector in DEFAULT_DETECTORS}
+    families = kept | {detector.family: detector for detector in OPTIONAL_DETECTORS}
+    for family in sorted(data.keys() - families):
+        if family in plugin_names():
+            families[family] = plugin_detector(family)
     for family, value in data.items():
         _check_key(family, families, f"{where}: [detectors]")
         at = f"{where}: [detectors.{family}]"
@@ -86,9 +93,13 @@ def _detectors(data: Mapping[str, object], where: str) -> tuple[Detector, ...]:
         if not isinstance(enabled, bool):
             raise ConfigError(f"{at}: enabled must be true or false, not {enabled!r}")
         if not enabled:
-            del kept[family]
+            kept.pop(family, None)
+        elif settings and not is_dataclass(families[family]):
+            raise ConfigError(f"{at}: this rule takes no settings from a file")
         elif settings:
             kept[family] = cast("Detector", _build(type(families[family]), settings, at))
+        else:
+            kept[family] = families[family]
     return tuple(kept.values())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -114,3 +115,37 @@ def test_what_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_is_offered_unless_installed() -> None:
     assert "too_many" not in plugins.plugin_names()
+
+
+def test_a_configuration_file_names_rules_that_are_off_by_default(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    offer(monkeypatch, too_many=f"{__name__}:TooMany", plain=f"{__name__}:PLAIN")
+    path = tmp_path / "guard.toml"
+    path.write_text(
+        "[detectors.too_many]\nnudge = 7\n"
+        "[detectors.same_input]\n"
+        "[detectors.slow_leak]\nblock = 20\n"
+    )
+    rules = {rule.family: rule for rule in shearpin.Guard.from_file(path).detectors}
+    assert rules["too_many"] == TooMany(nudge=7)
+    assert {"same_input", "slow_leak", "repeat"} <= set(rules)
+    for wrong, words in (
+        ("[detectors.too_much]\n", "unknown key"),
+        ("[detectors.plain]\nnudge = 7\n", "no settings"),
+        ("[detectors.semantic_oscillation]\nembedder = 'x'\n", "embed"),
+    ):
+        path.write_text(wrong)
+        with pytest.raises(ConfigError, match=words):
+            shearpin.Guard.from_file(path)
+
+
+class _Plain:
+    family = "plain"
+    watches = (ToolSeen,)
+
+    def probe(self) -> _Count:
+        return _Count(2)
+
+
+PLAIN = _Plain()

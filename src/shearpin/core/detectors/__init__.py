@@ -28,6 +28,7 @@ from shearpin.core.detectors.velocity import TokenVelocity
 
 __all__ = [
     "DEFAULT_DETECTORS",
+    "OPTIONAL_DETECTORS",
     "Cycles",
     "DeadEnds",
     "Detector",
@@ -74,3 +75,11 @@ DEFAULT_DETECTORS: tuple[Detector, ...] = (
     TokenVelocity(),
 )
 """What `guard(graph)` watches for without further argument."""
+
+OPTIONAL_DETECTORS: tuple[Detector, ...] = (
+    SemanticOscillations(),
+    UntestedEdits(),
+    SameInputs(),
+    SlowLeaks(),
+)
+"""Rules that are off unless they are named."""
