@@ -129,7 +129,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
                 nodes=("*",),
                 detectors=(
                     Monologues(nudge=6, stop=12),
-                    Echoes(nudge=6, stop=16),
+                    Echoes(nudge=6),
                     PingPongs(nudge=8, block=14, stop=20),
                     Cycles(nudge=6, block=10, stop=16),
                 ),

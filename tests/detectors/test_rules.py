@@ -28,7 +28,7 @@ from shearpin.core.tools import ToolFacts
 from shearpin.errors import ConfigError
 from shearpin.events import Usage
 from shearpin.findings import Severity
-from shearpin.verdicts import Block, Halt
+from shearpin.verdicts import Block
 from tests.core.driving import Call, Driver, finding_of
 from tests.detectors import reaching
 from tests.detectors.reaching import QUIET, REACHED, Script, rules
@@ -150,15 +150,16 @@ def test_numbers_out_of_range_are_refused_when_built(wrong: Any) -> None:
 # -- what makes the difference --------------------------------------------------------------------
 
 
-def test_echo_stops_where_nothing_is_done_at_all() -> None:
-    driver = Driver(Echoes())
+def test_a_form_letter_between_new_messages_never_ends_the_run() -> None:
+    driver = Driver()
+    letter = "Please go on until the answer is found, then write it down in a box of its own."
     given = []
-    for number in range(9):
-        driver.step(text=reaching.REMARKS[number % 8], agent="a")
-        given += driver.step(
-            text="I have no code to run; let somebody else speak now, if you please.", agent="b"
-        )
-    assert isinstance(given[-1], Halt)
+    for number in range(16):
+        words = " ".join(reaching.REMARKS[(number * k + k) % 8] for k in (1, 3, 5))
+        given += driver.step(text=f"{number * number} {words} {number}", agent="solver")
+        given += driver.step(text=letter, agent="asker")
+    assert {finding_of(v).rule for v in given} <= {"echo"}
+    assert max(v.severity for v in given) is Severity.NUDGE
 
 
 def test_echo_of_a_file_is_free_once() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shearpin.core.canonical import digest_text
-from shearpin.core.detectors.base import Probe, check_ascending, level_of
+from shearpin.core.detectors.base import Probe, check_ascending
 from shearpin.core.seen import MessageSeen, Seen, ToolSeen
 from shearpin.core.stored import mapping, number, row, sequence, text, whole
 from shearpin.errors import ConfigError
@@ -29,11 +29,12 @@ class Echoes:
     first showing is free, whoever shows it: a file may well be sent again for another review, and
     it is a loop when two agents hand each other the same unchanged one. A novel tool call means
     that work is done: from then on only what is long (`least_characters_at_work`) still counts, as
-    a hint.
+    a hint. At most a
+    hint: an agent that answers everything with a form letter may be meant to, and what others say
+    in between may be new. Where nothing is new, `cycle` and `monologue` end the run.
 
     Attributes:
         nudge: times an agent sent the same until it is told (2 or more).
-        stop: this time ends the run, unless tools were called in between. None: never.
         least_characters: shorter messages are left out, in characters.
         least_characters_at_work: the same where novel calls lie in between, in characters.
         patient_seconds: the same words this far apart are a report on time, in seconds.
@@ -53,14 +54,13 @@ class Echoes:
     watches: ClassVar[tuple[type[Seen], ...]] = (MessageSeen, ToolSeen)
 
     nudge: int = 3
-    stop: int | None = 8
     least_characters: int = 60
     least_characters_at_work: int = 200
     patient_seconds: float = 300.0
-    ceiling: Severity = Severity.STOP
+    ceiling: Severity = Severity.NUDGE
 
     def __post_init__(self) -> None:
-        check_ascending("Echoes", self.nudge, None, self.stop)
+        check_ascending("Echoes", self.nudge, None, None)
         if not 1 <= self.least_characters <= self.least_characters_at_work:
             raise ConfigError(
                 "Echoes.least_characters must be 1 or more, at most least_characters_at_work, not "
@@ -132,27 +132,23 @@ class _EchoProbe:
         self, said: _Said, seen: MessageSeen, key: str, size: int, idle: int
     ) -> Finding | None:
         config = self._config
-        level = level_of(idle, config.nudge, None, config.stop, config.ceiling)
         limit, count = config.nudge, idle
-        if level is Severity.STOP:
-            limit = config.stop or config.nudge
-        elif level is Severity.NONE and self._calls and size >= config.least_characters_at_work:
+        if idle < limit:
             limit, count = config.nudge + 1, said.count
-            level = level_of(count, limit, None, None, min(config.ceiling, Severity.NUDGE))
-        if level is Severity.NONE:
-            return None
+            if not self._calls or size < config.least_characters_at_work or count < limit:
+                return None
         return Finding(
             family="monologue",
             rule="echo",
             key=f"echo:{key}",
-            level=level,
+            level=min(config.ceiling, Severity.NUDGE),
             count=count,
             limit=limit,
             onset_step=said.onset,
             step=seen.step,
             agent=seen.agent,
             cause="resent",
-            hard=idle >= config.nudge,
+            hard=False,
         )
 
     def forget(self, agent: str | None) -> None:
