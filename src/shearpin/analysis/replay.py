@@ -123,8 +123,8 @@ class Replay:
             "spend": self.spend._asdict(),
         }
 
-    def row(self, failures: Sequence[str] | None = None) -> RunRow:
-        """This run as a row of the totals, with the failed claims of its behaviour case."""
+    def row(self, failures: Sequence[str] | None = None, kind: str | None = None) -> RunRow:
+        """A row of the totals, with the failed claims of a behaviour case and the kind of loop."""
         verdicts = tuple(
             VerdictRow(
                 verdict.step,
@@ -144,6 +144,7 @@ class Replay:
             self.worst,
             verdicts,
             failures,
+            kind,
         )
 
 

@@ -1,9 +1,9 @@
 """Finding settings from recorded runs, and an honest estimate of how good they are elsewhere.
 
 The search is small on purpose: one change at a time (the patience, the breaker, each rule off,
-sooner or later), then the best few together. What is chosen is judged on sources that had no part in
-the choice (leave one source out): one model's habits make most of the difference between sources, so
-a number from the same sources says little.
+sooner or later), then the best few together. What is chosen is judged on sources that had no part
+in the choice (leave one source out): one model's habits make most of the difference between
+sources, so a number from the same sources says little.
 
 Sources count alike, however many runs they hold.
 """

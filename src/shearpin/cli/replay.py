@@ -18,6 +18,7 @@ __all__ = ["replay"]
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run, in order.")
+@click.option("--summary", is_flag=True, help="Count kinds of loops, with causes and advice.")
 @click.option("--check", is_flag=True, help="Judge runs that carry `expect`; exit 1 if any fails.")
 @click.option(
     "--config",
@@ -34,6 +35,7 @@ __all__ = ["replay"]
 def replay(
     files: tuple[str, ...],
     as_json: bool,
+    summary: bool,
     check: bool,
     config: Path | None,
     skip_bad: bool,
@@ -52,6 +54,8 @@ def replay(
     What would have happened, for people and for programs:
         shearpin replay runs.jsonl
         shearpin replay runs.jsonl.gz --json | jq 'select(.worst == "stop") | .run'
+    What kinds of loops there are, what they come from, and what to do:
+        shearpin replay runs.jsonl --summary
     Keep your own behaviour cases, and hold the settings against them:
         shearpin replay cases.jsonl --check --config guard.toml
 
@@ -70,6 +74,7 @@ def replay(
     options = Options(
         files=files,
         as_json=as_json,
+        summary=summary,
         check=check,
         config=config,
         skip_bad=skip_bad,

@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 import click
 import orjson
 
-from shearpin.analysis import Replay, judge, replay_run
+from shearpin.analysis import Replay, judge, kind_of_run, replay_run
 from shearpin.core.settings import Settings
 from shearpin.errors import ShearpinError, TraceError
 from shearpin.report.replays import ReplayTotals
@@ -30,6 +30,7 @@ class Options(NamedTuple):
 
     files: tuple[str, ...]
     as_json: bool
+    summary: bool
     check: bool
     config: Path | None
     skip_bad: bool
@@ -55,7 +56,13 @@ def run_replay(options: Options) -> int:
         except OSError as error:
             click.echo(f"Error: {options.report} cannot be written: {error.strerror}", err=True)
             return _BAD_INPUT
-    if not options.as_json:
+    if options.summary:
+        from rich.console import Console
+
+        from shearpin.report.terminal import print_kinds
+
+        print_kinds(totals, Console(stderr=options.as_json))
+    elif not options.as_json:
         from shearpin.report.terminal import print_replays
 
         print_replays(totals)
@@ -91,7 +98,8 @@ def _replay_file(
         for run in read_runs(stream, name=name, on_bad=skip if options.skip_bad else None):
             replay = replay_run(run, settings)
             failures = _judged(run, replay) if options.check else None
-            totals.add(replay.row(failures))
+            kind = kind_of_run(run, replay) if replay.verdicts else None
+            totals.add(replay.row(failures, None if kind is None else kind.name))
             totals.faults += len(replay.faults)
             if out is not None:
                 out.write(orjson.dumps(replay.to_json(), option=orjson.OPT_APPEND_NEWLINE))

@@ -83,6 +83,7 @@ class Memory:
         self._routes = self._route()
         self._journal: deque[Record] = deque(maxlen=_JOURNAL)
         self._last: Finding | None = None
+        self._compacted = 0
         self._texts: dict[str, str] = {}
         self._round_evidence: dict[str, bool] = {}
         self._round_progress: dict[str, bool] = {}
@@ -176,6 +177,7 @@ class Memory:
             finding_row(self._last),
             list(self._round_evidence),
             list(self._round_progress),
+            self._compacted,
             self._observer.dump(),
             self._breaker.dump(),
             self._ladder.dump(),
@@ -231,9 +233,9 @@ class Memory:
         return session
 
     def _restore(self, memory: object) -> None:
-        spend, worst, stopped, last, evidence, progress, observer, breaker, ladder, probes = row(
-            memory, 10
-        )
+        spend, worst, stopped, last, evidence, progress, compacted, *parts = row(memory, 11)
+        observer, breaker, ladder, probes = parts
+        self._compacted = whole(compacted)
         counts = row(wholes(spend), 4)
         self._model_calls, self._tool_calls, self._input_tokens, self._output_tokens = wholes(
             counts

@@ -101,6 +101,8 @@ _ADVICE: dict[Language, dict[str, str]] = {
         "unreadable_arguments": "Send one complete JSON object that fits the tool's schema, or answer without the tool.",
         "says_the_same": "Act now: call the tool you need, or give your final answer.",
         "says_nothing": "Call the tool you need, or give your final answer.",
+        "waiting": "It takes time, and asking does not make it faster. Wait before you ask again, do something else "
+        "meanwhile, or say that it is still under way.",
         "nothing_new": "Whatever is asked, this source gives the same. Check whether the tool works, use another "
         "source, or answer with what you have.",
         "asked_twice": "The result of the first one is the result of all of them.",
@@ -123,6 +125,7 @@ _ADVICE: dict[Language, dict[str, str]] = {
         "unreadable_arguments": "请发送一个符合该工具格式的完整 JSON 对象，或者不用工具直接回答。",
         "says_the_same": "请立即行动：调用需要的工具，或给出最终答案。",
         "says_nothing": "请调用需要的工具，或给出最终答案。",
+        "waiting": "这需要时间，反复询问不会更快。请等待一段时间再问、先做别的事，或如实说明仍在进行中。",
         "nothing_new": "无论怎么问，这个来源给出的都一样。请检查工具是否正常、换一个来源，或用已有信息作答。",
         "asked_twice": "第一次调用的结果就是全部的结果。",
         "handed_over": "请用已有信息自己完成任务，或说明无法完成。",

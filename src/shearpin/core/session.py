@@ -37,6 +37,8 @@ __all__ = ["DUMP_VERSION", "Session", "Spend"]
 
 _TEXTS = 16
 _OPEN_ROUNDS = 16
+_JUST_COMPACTED = 12
+"""Rounds after a summary in which a loop may come from what the summary left out."""
 
 
 class Session(Memory):
@@ -91,6 +93,7 @@ class Session(Memory):
             self._new_turn(fact.at)
         elif isinstance(fact, HistoryCompacted):
             self._forget(short_name(fact.agent), fact.at)
+            self._compacted = self.step
         elif isinstance(fact, SignalReceived) and fact.name == "continue":
             self._continue(fact.at)
         return self.stopped or PROCEED
@@ -248,10 +251,13 @@ class Session(Memory):
         acts = mode == "enforce" or (mode == "warn" and verdict.severity <= Severity.NUDGE)
         if acts and verdict.severity > self.worst:
             self.worst = verdict.severity
+        evidence = finding.summary()
+        if self._compacted and self.step - self._compacted <= _JUST_COMPACTED:
+            evidence["steps_since_compaction"] = self.step - self._compacted
         self._journal.append(
             VerdictRecord(
                 self.step, at, type(verdict).__name__.lower(), verdict.severity.label,
-                finding.family, finding.rule, finding.key, finding.agent, finding.summary(),
+                finding.family, finding.rule, finding.key, finding.agent, evidence,
                 message, acts,
             )
         )  # fmt: skip
@@ -312,6 +318,7 @@ class Session(Memory):
         self.stopped = None
         self.worst = Severity.NONE
         self._last = None
+        self._compacted = 0
         self._texts.clear()
         self._round_evidence.clear()
         self._round_progress.clear()

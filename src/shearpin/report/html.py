@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from shearpin.findings import Severity
 from shearpin.report.replays import ReplayTotals
+from shearpin.report.taxonomy import KINDS
 
 __all__ = ["render_replays"]
 
@@ -42,4 +43,5 @@ def render_replays(totals: ReplayTotals, title: str = "Shearpin: replayed runs")
         sums=sums,
         share=share,
         left=totals.shown - shown,
+        kinds=[(KINDS[name], count) for name, count in totals.of_kind().most_common()],
     )

@@ -17,6 +17,7 @@ from shearpin.events import RunOutcome
 from shearpin.findings import Evidence, Severity
 from shearpin.report.budget import BudgetReport
 from shearpin.report.remedies import remedy_for
+from shearpin.report.taxonomy import Kind, kind_of
 
 __all__ = ["REPORT_VERSION", "Report", "RunInfo", "build_report"]
 
@@ -105,6 +106,12 @@ class Report:
         return next(verdict for verdict in self.verdicts if verdict.severity == strongest.label)
 
     @property
+    def kind(self) -> Kind | None:
+        """The kind of loop that decided the run, with its likely cause; None where there is none."""
+        decisive = self.decisive
+        return None if decisive is None else kind_of(decisive.rule, decisive.evidence)
+
+    @property
     def remedy(self) -> str | None:
         """What to change if the decisive verdict was wrong; None where all was quiet."""
         decisive = self.decisive
@@ -130,6 +137,7 @@ class Report:
             "finding": None if decisive is None else decisive.finding,
             "rule": None if decisive is None else decisive.rule,
             "evidence": evidence,
+            "kind": None if self.kind is None else self.kind._asdict(),
             "remedy": self.remedy,
             "spend": self.spend._asdict(),
             "budget": None if self.budget is None else self.budget.to_json(),

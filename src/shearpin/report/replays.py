@@ -31,6 +31,7 @@ class RunRow(NamedTuple):
     Attributes:
         failures: claims of a behaviour case that do not hold; None where the run makes no claims or
             they were not judged.
+        kind: of the loop, by name; see `shearpin.report.taxonomy`.
     """
 
     run: str
@@ -41,6 +42,7 @@ class RunRow(NamedTuple):
     worst: Severity
     verdicts: Sequence[VerdictRow]
     failures: Sequence[str] | None = None
+    kind: str | None = None
 
 
 @dataclass(slots=True)
@@ -52,6 +54,7 @@ class ReplayTotals:
         worst: runs by their strongest verdict.
         outcomes: runs by (recorded outcome, strongest verdict).
         families: runs by family of a finding; a run counts once for each family it had.
+        kinds: runs by (kind of loop, strongest verdict).
     """
 
     limit: int = 1000
@@ -64,6 +67,7 @@ class ReplayTotals:
     worst: Counter[Severity] = field(default_factory=Counter[Severity])
     outcomes: Counter[tuple[str, Severity]] = field(default_factory=Counter[tuple[str, Severity]])
     families: Counter[str] = field(default_factory=Counter[str])
+    kinds: Counter[tuple[str, Severity]] = field(default_factory=Counter[tuple[str, Severity]])
     kept: list[RunRow] = field(default_factory=list[RunRow])
 
     def add(self, row: RunRow) -> None:
@@ -77,8 +81,17 @@ class ReplayTotals:
             self.failed += bool(row.failures)
         if row.verdicts:
             self.families.update({verdict.finding for verdict in row.verdicts})
+        if row.kind is not None:
+            self.kinds[row.kind, row.worst] += 1
         if (row.verdicts or row.failures) and len(self.kept) < self.limit:
             self.kept.append(row)
+
+    def of_kind(self) -> Counter[str]:
+        """Runs by kind of loop."""
+        total: Counter[str] = Counter()
+        for (kind, _), count in self.kinds.items():
+            total[kind] += count
+        return total
 
     @property
     def shown(self) -> int:

@@ -9,8 +9,16 @@ from rich.text import Text
 from shearpin.findings import Evidence, Severity
 from shearpin.report.model import Report
 from shearpin.report.replays import ReplayTotals, RunRow
+from shearpin.report.taxonomy import KINDS, Kind
 
-__all__ = ["print_replays", "print_report", "render_replays", "render_report"]
+__all__ = [
+    "print_kinds",
+    "print_replays",
+    "print_report",
+    "render_kinds",
+    "render_replays",
+    "render_report",
+]
 
 _STYLES = {"none": "green", "nudge": "yellow", "block": "dark_orange", "stop": "bold red"}
 _MOST_ROWS = 40
@@ -25,6 +33,11 @@ def print_report(report: Report, console: Console | None = None) -> None:
 def print_replays(totals: ReplayTotals, console: Console | None = None) -> None:
     """Prints the totals of a replay, and the first runs that had a verdict."""
     (console or Console()).print(render_replays(totals))
+
+
+def print_kinds(totals: ReplayTotals, console: Console | None = None) -> None:
+    """Prints the kinds of loops that a replay found."""
+    (console or Console()).print(render_kinds(totals))
 
 
 def render_report(report: Report) -> RenderableType:
@@ -53,11 +66,19 @@ def render_report(report: Report) -> RenderableType:
             + [f"{record.target} (step {record.step})" for record in report.transitions]
         )
         parts += ["", Text.assemble(("Breaker  ", "bold"), way)]
+    if report.kind is not None:
+        parts += ["", _kind(report.kind)]
     if report.remedy is not None:
         parts += ["", Text(report.remedy, "italic")]
     for fault in report.faults:
         parts.append(Text(f"Contained fault: {fault}", "red"))
     return Group(*parts)
+
+
+def _kind(kind: Kind) -> Text:
+    return Text.assemble(
+        ("Likely cause  ", "bold"), f"{kind.cause} ", (f"({kind.name})", "dim"), f"\n{kind.advice}"
+    )
 
 
 def _facts(report: Report) -> Table:
@@ -110,6 +131,24 @@ def render_replays(totals: ReplayTotals) -> RenderableType:
     if totals.faults:
         grid.add_row(Text("Contained faults", "red"), f"{totals.faults:,}")
     return Group(*parts, grid)
+
+
+def render_kinds(totals: ReplayTotals) -> RenderableType:
+    """What loops there were, most frequent first, and what to do about each kind."""
+    table = Table(title="Kinds of loops", title_justify="left", box=None, pad_edge=False)
+    table.add_column("kind")
+    for heading in ("runs", "nudge", "block", "stop"):
+        table.add_column(heading, justify="right")
+    table.add_column("likely cause, and what to do", overflow="fold")
+    for name, count in totals.of_kind().most_common():
+        kind = KINDS[name]
+        table.add_row(
+            name,
+            f"{count:,}",
+            *(f"{totals.kinds[name, level]:,}" for level in Severity if level),
+            Text.assemble(f"{kind.cause} ", (kind.advice, "italic")),
+        )
+    return table if totals.kinds else Text("No loops: every run was quiet.")
 
 
 def _runs(rows: list[RunRow]) -> Table:

@@ -168,7 +168,7 @@ class _RepeatProbe:
             step=seen.step,
             agent=seen.agent,
             subject=seen.tool,
-            cause=_CAUSES.get(pair.kind, "answer_not_used"),
+            cause="waiting" if seen.facts.polling else _CAUSES.get(pair.kind, "answer_not_used"),
             hard=ceiling > Severity.NUDGE
             and (pair.kind not in (_WAITING, "transient") or level is Severity.STOP),
             refuses=(seen.call_key,),
@@ -203,6 +203,7 @@ class _RepeatProbe:
 
 
 _CAUSES = {
+    _WAITING: "waiting",
     "transient": "outage",
     "error": "error_not_understood",
     "bad_args": "error_not_understood",
