@@ -44,7 +44,7 @@ def signs_of(run: TraceRun, verdict: ReplayedVerdict) -> Signs:
     return Signs(
         command=command_word(asked[0].args) if asked else None,
         silent=not any(step.text.strip() for step in loop),
-        one_tool=len(names) == 1 and all(step.calls for step in loop),
+        one_tool=start <= 2 and len(names) == 1 and all(step.calls for step in loop),
         compacted=any(step.compacted for step in around),
         tools_failing=_failing(run.steps[: verdict.step]),
     )

@@ -107,7 +107,7 @@ class Report:
 
     @property
     def kind(self) -> Kind | None:
-        """The kind of loop that decided the run, with its likely cause; None where there is none."""
+        """The kind of loop that decided the run, and its likely cause; None where there is none."""
         decisive = self.decisive
         return None if decisive is None else kind_of(decisive.rule, decisive.evidence)
 

@@ -1,4 +1,4 @@
-"""Kinds of loops: what a confirmed loop most likely comes from, and what its author can do about it.
+"""Kinds of loops: what a confirmed loop most likely comes from, and what its author can do.
 
 Contract: a kind is read off a verdict's finding, rule and evidence, and off what a recording shows
 besides (`Signs`), by the table below; the first row that fits counts. It is a likely cause, not a
@@ -36,7 +36,7 @@ class Signs(NamedTuple):
     Attributes:
         command: first word of the command that the repeated call carried.
         silent: the model wrote no text in any step of the loop.
-        one_tool: it asked for the same tool in every step since the loop began, and got answers.
+        one_tool: it asked for the same tool in every step of the run, from the first one on.
         compacted: its history was summarised shortly before, or in the middle of the loop.
         tools_failing: different tools that failed in a row.
     """
@@ -77,7 +77,7 @@ _ROWS: Final[tuple[tuple[Kind, Callable[[_Case], bool]], ...]] = (
     (
         Kind(
             "broken_tool_layer",
-            "Tools answer the same whatever they are asked, or all of them fail: the layer below is "
+            "Tools answer the same whatever they are asked, or all of them fail: what lies below is "
             "broken.",
             "Check the tool server, its credentials and how results are passed on; let a tool fail "
             "loudly instead of answering with a constant.",
