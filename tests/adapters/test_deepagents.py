@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import shearpin
-from shearpin.testing import ScriptedModel, asks_for
+from shearpin.testing import StrictProvider, asks_for
 from tests.adapters.builds import HELLO, MOST_CALLS, THREAD, assert_valid, look, run, saver
 
 deepagents = pytest.importorskip("deepagents")
@@ -17,14 +17,22 @@ if "checkpointer" not in signature(create_deep_agent).parameters:
     pytest.skip("this deepagents is too old", allow_module_level=True)
 
 
-def runaway() -> ScriptedModel:
-    return ScriptedModel(lambda messages, call: asks_for(("look", {"place": "desk"})))
+def runaway() -> StrictProvider:
+    """OpenAI's rules: without a prompt, deepagents sends a system message with no text in it."""
+    return StrictProvider(
+        lambda messages, call: asks_for(("look", {"place": "desk"})), flavour="openai"
+    )
 
 
 @pytest.mark.parametrize("how", ["invoke", "ainvoke", "astream"])
-async def test_the_main_agent(how: str) -> None:
+@pytest.mark.parametrize("flavour", ["openai", "anthropic"])
+async def test_the_main_agent(how: str, flavour: Any) -> None:
     model = runaway()
-    app: Any = shearpin.guard(create_deep_agent(model=model, tools=[look], checkpointer=saver()))
+    model.flavour = flavour
+    prompt = "Be brief." if flavour == "anthropic" else None
+    app: Any = shearpin.guard(
+        create_deep_agent(model=model, tools=[look], system_prompt=prompt, checkpointer=saver())
+    )
     await run(app, how)
     messages = app.get_state(THREAD).values["messages"]
     assert "shearpin" in messages[-1].response_metadata
@@ -35,10 +43,11 @@ async def test_the_main_agent(how: str) -> None:
 @pytest.mark.parametrize("how", ["invoke", "ainvoke", "astream"])
 async def test_a_sub_agent(how: str) -> None:
     model = runaway()
-    boss = ScriptedModel(
+    boss = StrictProvider(
         lambda messages, call: asks_for(
             ("task", {"description": f"find it, attempt {call}", "subagent_type": "finder"})
-        )
+        ),
+        flavour="openai",
     )
     finder = {
         "name": "finder",

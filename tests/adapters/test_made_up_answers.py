@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 import shearpin
 from shearpin.adapters.judge import Judge
-from shearpin.testing import ScriptedModel, asks_for
+from shearpin.testing import StrictProvider, asks_for
 from tests.adapters.builds import HELLO, THREAD, assert_valid, look, react_builder, runaway, saver
 
 
@@ -39,7 +39,7 @@ def returned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_invalid_structured_output(returned: list[Any]) -> None:
-    model = ScriptedModel(lambda messages, call: asks_for(("Place", {"floor": "upstairs"})))
+    model = StrictProvider(lambda messages, call: asks_for(("Place", {"floor": "upstairs"})))
     app = shearpin.guard(create_agent(model, [look], response_format=ToolStrategy(Place)))
     messages = app.invoke(HELLO, {"recursion_limit": 60})["messages"]
     assert {(fact.tool, fact.status) for fact in returned} == {("Place", "bad_args")}
@@ -66,7 +66,7 @@ def test_a_rejection_by_a_person(returned: list[Any]) -> None:
 
 
 def test_answers_of_tools_are_reported_once(returned: list[Any]) -> None:
-    model = ScriptedModel([asks_for(("look", {"place": "a"}), ("look", {"place": "b"})), "done"])
+    model = StrictProvider([asks_for(("look", {"place": "a"}), ("look", {"place": "b"})), "done"])
     app = shearpin.guard(react_builder(model).compile())
     app.invoke(HELLO)
     assert sorted(fact.args["place"] for fact in returned) == ["a", "b"]
@@ -79,7 +79,7 @@ def test_parallel_calls_are_all_answered() -> None:
         lambda model: react_builder(model).compile(),
         lambda model: create_agent(model, [look]),
     ):
-        model = ScriptedModel(lambda messages, call: asks_for(*calls))
+        model = StrictProvider(lambda messages, call: asks_for(*calls))
         app = shearpin.guard(build(model))
         messages = app.invoke(HELLO)["messages"]
         assert "shearpin" in messages[-1].response_metadata

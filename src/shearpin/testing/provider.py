@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import BaseMessage
 
 from shearpin.testing.model import ScriptedModel
+from shearpin.testing.rules import Flavour, broken_rules
 
 __all__ = ["ProviderRejectedError", "StrictProvider", "complaints"]
-
-Provider = Literal["any", "openai", "anthropic"]
 
 
 class ProviderRejectedError(Exception):
     """The request is not valid: what a provider answers with status 400.
+
+    With `flavour="openai"` or `"anthropic"`, and that provider's SDK installed, it is a
+    `BadRequestError` of that SDK as well, with the provider's own wording and body, and a
+    `ModelInvalidRequestError` of LangChain's where it has one: what LangChain's integration raises.
 
     Attributes:
         status_code: always 400, under the name that provider clients use.
@@ -25,22 +31,33 @@ class ProviderRejectedError(Exception):
     status_code = 400
 
     def __init__(self, complaints: Sequence[str]) -> None:
-        super().__init__("400 invalid_request_error: " + "; ".join(complaints))
-        self.complaints = list(complaints)
+        if isinstance(complaints, str):  # an SDK's own constructor has put it into words
+            super().__init__(complaints)
+            self.complaints = [complaints]
+        else:
+            super().__init__("400 invalid_request_error: " + "; ".join(complaints))
+            self.complaints = list(complaints)
 
     def __reduce__(self) -> tuple[type[ProviderRejectedError], tuple[list[str]]]:
-        return (type(self), (self.complaints,))
+        return (ProviderRejectedError, (self.complaints,))
 
 
 class StrictProvider(ScriptedModel):
     """A scripted model that refuses what OpenAI and Anthropic refuse.
 
     Args:
-        provider: whose rules; `any` (default) takes both, so that what passes here passes there.
+        flavour: whose rules, and whose kind of error: `openai` or `anthropic`. `any` (default)
+            takes both rule books, so that what passes here passes there.
 
     Raises:
         ProviderRejectedError: when called, if the request breaks a rule. A refused request is not
             counted as a call.
+
+    *Source*: the providers' answers as quoted in public reports, and the requests that
+    `langchain-openai` and `langchain-anthropic` make of LangChain's messages. An empty system
+    message, which deepagents sends where it is given no prompt, is refused by Anthropic
+    (JetBrains/koog issue 716, t8y2/dbx pull 1298) and accepted by OpenAI; so is a tool-call id
+    that comes again in a later answer.
 
     Example:
         >>> from langchain_core.messages import HumanMessage, ToolMessage
@@ -52,93 +69,63 @@ class StrictProvider(ScriptedModel):
 tool result 'c1' answers no tool call of the message before it
     """
 
-    provider: Provider = "any"
+    flavour: Flavour = "any"
 
     def _check(self, messages: Sequence[BaseMessage]) -> None:
-        found = list(complaints(messages, self.provider))
+        found = list(broken_rules(messages, self.flavour))
         if found:
-            raise ProviderRejectedError(found)
+            spoken = found[0].said(self.flavour)
+            raise _rejection(self.flavour, [str(complaint) for complaint in found], spoken)
 
 
-def complaints(messages: Sequence[BaseMessage], provider: Provider = "any") -> Iterator[str]:
-    """What is wrong with a request, one sentence each; nothing where it would be accepted.
-
-    Both providers: every tool call is answered by tool messages directly after it, each exactly
-    once, and no tool message answers anything else; ids are unique. Anthropic besides: the system
-    message comes first, the first other message is the user's, and no content is empty.
-    """
-    if not messages:
-        yield "messages: at least one message is required"
-    yield from _pairing(messages)
-    if provider in ("any", "anthropic"):
-        yield from _order(messages)
-        yield from _emptiness(messages)
+def complaints(messages: Sequence[BaseMessage], flavour: Flavour = "any") -> Iterator[str]:
+    """What is wrong with a request, one sentence each; nothing where it would be accepted."""
+    return (str(complaint) for complaint in broken_rules(messages, flavour))
 
 
-def _pairing(messages: Sequence[BaseMessage]) -> Iterator[str]:
-    open_ids: dict[str, int] = {}
-    used: set[str] = set()
-    for position, message in enumerate(messages):
-        if isinstance(message, ToolMessage):
-            if message.tool_call_id not in open_ids:
-                yield (
-                    f"messages.{position}: tool result {message.tool_call_id!r} answers no tool "
-                    "call of the message before it"
-                )
-            open_ids.pop(message.tool_call_id, None)
-            continue
-        yield from _unanswered(open_ids)
-        open_ids = {}
-        if isinstance(message, AIMessage):
-            for call in message.tool_calls:
-                identity = call["id"] or ""
-                if not identity or identity in used:
-                    yield f"messages.{position}: tool call id {identity!r} is empty or not unique"
-                used.add(identity)
-                open_ids[identity] = position
-    yield from _unanswered(open_ids)
-
-
-def _unanswered(open_ids: dict[str, int]) -> Iterator[str]:
-    for identity, position in open_ids.items():
-        yield (
-            f"messages.{position}: tool call {identity!r} is not answered by a tool message "
-            "directly after it"
-        )
-
-
-def _order(messages: Sequence[BaseMessage]) -> Iterator[str]:
-    leading = True
-    first = True
-    for position, message in enumerate(messages):
-        if isinstance(message, SystemMessage):
-            if not leading:
-                yield f"messages.{position}: a system message is only accepted at the start"
-            continue
-        leading = False
-        if first and not isinstance(message, HumanMessage | ToolMessage):
-            yield f"messages.{position}: the first message must be the user's"
-        first = False
-    if messages and first:
-        yield "messages: at least one message besides the system message is required"
-
-
-def _emptiness(messages: Sequence[BaseMessage]) -> Iterator[str]:
-    last = len(messages) - 1
-    for position, message in enumerate(messages):
-        if isinstance(message, ToolMessage) or (
-            isinstance(message, AIMessage) and (message.tool_calls or position == last)
-        ):
-            continue
-        if not _says_something(message):
-            yield f"messages.{position}: content must not be empty"
-
-
-def _says_something(message: BaseMessage) -> bool:
-    content = message.content
-    if isinstance(content, str):
-        return bool(content.strip())
-    return bool(content) and all(
-        not isinstance(block, dict) or block.get("type") != "text" or str(block.get("text")).strip()
-        for block in content
+def _rejection(flavour: Flavour, found: list[str], spoken: str) -> ProviderRejectedError:
+    """The error that the provider's own client would raise; ours where that is not installed."""
+    kind = _kind(flavour)
+    if kind is None:
+        return ProviderRejectedError(found)
+    detail: dict[str, object] = {"type": "invalid_request_error", "message": spoken}
+    if flavour == "openai":
+        detail |= {"param": None, "code": None}
+        whole: dict[str, object] = {"error": detail}
+    else:
+        whole = {"type": "error", "error": detail}
+    error = cast("Any", kind)(
+        f"Error code: 400 - {whole}",
+        response=_response(flavour, whole),
+        body=detail if flavour == "openai" else whole,
     )
+    error.complaints = found
+    return error
+
+
+@lru_cache(maxsize=2)
+def _kind(flavour: Flavour) -> type[ProviderRejectedError] | None:
+    """A class that is our error and the SDK's; None where there is no SDK to be like."""
+    try:
+        sdk: Any = import_module(flavour)
+    except ImportError:
+        return None
+    invalid = getattr(import_module("langchain_core.exceptions"), "ModelInvalidRequestError", None)
+    theirs = sdk.BadRequestError
+    bases = (theirs, ProviderRejectedError, *((invalid,) if invalid is not None else ()))
+    body: dict[str, object] = {
+        "__module__": __name__,
+        "__doc__": ProviderRejectedError.__doc__,
+        "__init__": theirs.__init__,
+        "__reduce__": ProviderRejectedError.__reduce__,
+    }
+    return cast("Any", type)("BadRequestError", bases, body)
+
+
+def _response(flavour: Flavour, whole: dict[str, object]) -> object:
+    """A response with status 400 of the HTTP client that the SDK is built on."""
+    sdk: Any = import_module(flavour)
+    client = cast("type", sdk.DefaultHttpxClient.__mro__[1])
+    http: Any = sys.modules[client.__module__.partition(".")[0]]
+    request = http.Request("POST", f"https://{flavour}.invalid/v1")
+    return http.Response(400, request=request, json=whole)
