@@ -21,7 +21,7 @@ _EVERYBODY = "*"
 _NODES = "#"
 
 _Entry: TypeAlias = tuple[str, tuple[str, ...], str, bool, int]
-"""Symbol, keys of its calls, first tool or node, whether it waits (a node: costs nothing), and when."""
+"""Symbol, keys of its calls, first tool or node, whether it waits (a node: is free), and when."""
 
 
 @dataclass(frozen=True, slots=True)
