@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
-KNOWN = HERE / "host_suites_known.txt"
 TIMEOUT_SECONDS = 1800
 
 
@@ -99,7 +98,6 @@ class Comparison:
     """Tests that differ between the plain and the guarded run."""
 
     new: list[str] = field(default_factory=list)
-    known: list[str] = field(default_factory=list)
     flaky: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
 
@@ -197,9 +195,7 @@ def compare(home: Path, plain: Run, guarded: Run, options: Options) -> Compariso
         still = differing(Run(dict.fromkeys(suspects, Outcome("passed", "")), 0, 0.0), again)
         calm = run_tests(home, still, "off", 1) if still else Run({}, 0, 0.0)
         confirmed = differing(calm, again)
-        known = known_failures(options.state)
-        found.known = [test for test in confirmed if bare(test) in known]
-        found.new = [test for test in confirmed if bare(test) not in known]
+        found.new = confirmed
         found.flaky = [test for test in suspects if test not in confirmed]
         guarded.outcomes.update(again.outcomes)
     for test, outcome in plain.outcomes.items():
@@ -207,19 +203,6 @@ def compare(home: Path, plain: Run, guarded: Run, options: Options) -> Compariso
         if outcome.status in ("failed", "error") and other and gist(outcome) != gist(other):
             found.changed.append(test)
     return found
-
-
-def bare(test: str) -> str:
-    """A test's id without its parameters."""
-    return test.partition("[")[0]
-
-
-def known_failures(state: str) -> set[str]:
-    """Tests that are expected to see the state that a guard keeps in the user's checkpointer."""
-    if state == "memory" or not KNOWN.exists():
-        return set()
-    lines = (line.partition("#")[0].strip() for line in KNOWN.read_text("utf-8").splitlines())
-    return {line for line in lines if line}
 
 
 @dataclass(frozen=True)
@@ -269,7 +252,6 @@ def check(name: str, options: Options) -> bool:
     print(f"  guarded: {guarded.summary()}; {guarded.guarded} graphs, state={options.state}")
     found = compare(home, plain, guarded, options)
     report("new failures", found.new, guarded)
-    report("known failures (they compare raw pending writes)", found.known, None)
     report("not confirmed when run alone", found.flaky, None)
     report("fail both ways, with another message", found.changed, None)
     if not guarded.guarded:
