@@ -118,3 +118,14 @@ def test_no_word_of_a_command_is_written_down() -> None:
 def test_damaged_dumps_are_refused(data: object) -> None:
     with pytest.raises((TypeError, ValueError, LookupError)):
         Ladder().load(data)
+
+
+def test_a_note_is_taken_once_and_is_no_rung() -> None:
+    ladder = Ladder()
+    loop = finding()
+    assert ladder.note(loop)
+    assert not ladder.note(loop)
+    assert not ladder.told(loop)
+    assert ladder.climb(loop, Severity.NUDGE) is Severity.NUDGE
+    assert ladder.told(loop)
+    assert not ladder.note(loop)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console, RenderableType
 
-from shearpin.core.journal import FaultRecord, Record, TransitionRecord, VerdictRecord
+from shearpin.core.journal import FaultRecord, NoteRecord, Record, TransitionRecord, VerdictRecord
 from shearpin.core.session import Session
 from shearpin.core.settings import Settings
 from shearpin.events import ModelCalled, ModelReturned, Usage
@@ -54,6 +54,7 @@ def verdict(step: int, severity: str, **changes: object) -> VerdictRecord:
 RECORDS: list[Record] = [
     verdict(3, "nudge"),
     TransitionRecord(3, 3.0, "closed", "reflecting", "nudged"),
+    NoteRecord(4, 4.0, "velocity", "swelling", "swelling:main", "main", {"count": 3, "limit": 3}),
     FaultRecord(4, 4.0, "detector cycle", "ValueError: oops"),
     verdict(5, "stop", evidence={**EVIDENCE, "count": 8, "limit": 8}, message="Stopped."),
     TransitionRecord(5, 5.0, "reflecting", "open", "persisted"),
@@ -89,6 +90,12 @@ def shown(renderable: RenderableType, width: int = 100) -> str:
 
 def test_golden_json() -> None:
     golden("report.json", json.dumps(report_of(RECORDS).to_json(), indent=2) + "\n")
+
+
+def test_a_report_keeps_the_words_to_itself_unless_asked() -> None:
+    report = report_of([verdict(3, "nudge", message="the customer is Ada")])
+    assert "Ada" not in json.dumps(report.to_json())
+    assert "Ada" in json.dumps(report.to_json(texts=True))
 
 
 def test_golden_terminal() -> None:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol, TypeVar, cast
 
-from shearpin.core.journal import Record, TransitionRecord, VerdictRecord
+from shearpin.core.journal import FaultRecord, Record, TransitionRecord, VerdictRecord
 from shearpin.core.session import Session
 from shearpin.core.settings import Settings
 from shearpin.core.tools import ToolFacts
@@ -259,7 +259,7 @@ class _Notes:
                 )
             elif isinstance(record, TransitionRecord):
                 self.transitions.append((index, record.source, record.target))
-            else:
+            elif isinstance(record, FaultRecord):
                 self.faults.append(f"step {index}: {record.where}: {record.error}")
 
 

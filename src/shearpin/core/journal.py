@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from shearpin.findings import Evidence
 
-__all__ = ["FaultRecord", "Record", "TransitionRecord", "VerdictRecord"]
+__all__ = ["FaultRecord", "NoteRecord", "Record", "TransitionRecord", "VerdictRecord"]
 
 
 class VerdictRecord(NamedTuple):
@@ -33,6 +33,18 @@ class VerdictRecord(NamedTuple):
     acted: bool
 
 
+class NoteRecord(NamedTuple):
+    """A finding that justifies no verdict: worth a line in the report, once for each loop."""
+
+    step: int
+    at: float
+    finding: str
+    rule: str
+    key: str
+    agent: str
+    evidence: Evidence
+
+
 class TransitionRecord(NamedTuple):
     """The breaker changed its state."""
 
@@ -52,4 +64,4 @@ class FaultRecord(NamedTuple):
     error: str
 
 
-Record: TypeAlias = VerdictRecord | TransitionRecord | FaultRecord
+Record: TypeAlias = VerdictRecord | NoteRecord | TransitionRecord | FaultRecord

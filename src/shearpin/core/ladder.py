@@ -38,9 +38,18 @@ class Ladder:
             self._told.popitem(last=False)
         return level
 
+    def note(self, finding: Finding) -> bool:
+        """Whether this loop is new to the ladder: it is noted once, without reaching a rung."""
+        if finding.key in self._told:
+            return False
+        self._told[finding.key] = 0
+        if len(self._told) > _CAPACITY:
+            self._told.popitem(last=False)
+        return True
+
     def told(self, finding: Finding) -> bool:
         """Whether the agent has been told of this loop already."""
-        return finding.key in self._told
+        return self._told.get(finding.key, 0) > 0
 
     def refuse(self, finding: Finding, epoch: int) -> None:
         """Refuse the calls that make up this loop, until the agent has done new work."""

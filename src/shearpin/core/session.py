@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from shearpin.core.breaker import Signal
 from shearpin.core.detectors.base import Probe
-from shearpin.core.journal import TransitionRecord, VerdictRecord
+from shearpin.core.journal import NoteRecord, TransitionRecord, VerdictRecord
 from shearpin.core.memory import DUMP_VERSION, Memory, Spend
 from shearpin.core.messages import block_text, halt_text, nudge_text
 from shearpin.core.normal import LONGEST_NAME, short_name
@@ -211,6 +211,9 @@ class Session(Memory):
     def _answer(self, finding: Finding, seen: Seen) -> Verdict:
         """What to do about one finding: at most what its level, the mode and the ladder allow."""
         level = finding.level
+        if level is Severity.NONE:
+            self._remark(finding, seen.at)
+            return PROCEED
         if finding.hard:
             _note(self._round_evidence, finding.agent)
             self._breaker.unpivot()
@@ -235,6 +238,16 @@ class Session(Memory):
         args, text = (seen.args, seen.text) if isinstance(seen, ToolSeen) else ("", "")
         message = nudge_text(finding, args, text, told, self.settings.language)
         return self._give(Nudge(finding, message), finding, message, seen.at)
+
+    def _remark(self, finding: Finding, at: float) -> None:
+        """Journal a finding that justifies no verdict, once."""
+        if self._ladder.note(finding):
+            self._journal.append(
+                NoteRecord(
+                    self.step, at, finding.family, finding.rule, finding.key, finding.agent,
+                    finding.summary(),
+                )
+            )  # fmt: skip
 
     def _halt(self, finding: Finding, at: float) -> Verdict:
         self._signal("exhausted", at)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from shearpin.core.journal import FaultRecord, Record, TransitionRecord, VerdictRecord
+from shearpin.core.journal import FaultRecord, NoteRecord, Record, TransitionRecord, VerdictRecord
 from shearpin.core.session import Session, Spend
 from shearpin.events import RunOutcome
 from shearpin.findings import Evidence, Severity
@@ -63,6 +63,7 @@ class Report:
         spend: calls and tokens.
         verdicts: in the order they were given; the oldest are left out first.
         transitions: of the breaker.
+        notes: what was remarked without a verdict, each once.
         faults: what failed inside the guard and was contained; the run went on without it.
         budget: what was allowed and what was spent, where there was a budget.
         omitted: how many verdicts, transitions and faults were left out to bound the report.
@@ -83,6 +84,7 @@ class Report:
     faults: tuple[str, ...] = ()
     omitted: int = 0
     budget: BudgetReport | None = None
+    notes: tuple[NoteRecord, ...] = ()
     version: int = field(default=REPORT_VERSION)
 
     @property
@@ -117,8 +119,13 @@ class Report:
         decisive = self.decisive
         return None if decisive is None else remedy_for(decisive)
 
-    def to_json(self) -> dict[str, object]:
-        """The report as JSON-ready data. See the module for what is stable."""
+    def to_json(self, *, texts: bool = False) -> dict[str, object]:
+        """The report as JSON-ready data. See the module for what is stable.
+
+        Args:
+            texts: include the guard's messages, which may quote a shortened, masked argument or
+                result. Off by default: a report is made to be stored and sent.
+        """
         decisive = self.decisive
         info = self.info
         evidence: Evidence = {} if decisive is None else decisive.evidence
@@ -141,7 +148,8 @@ class Report:
             "remedy": self.remedy,
             "spend": self.spend._asdict(),
             "budget": None if self.budget is None else self.budget.to_json(),
-            "verdicts": [_verdict(record) for record in self.verdicts],
+            "verdicts": [_verdict(record, texts) for record in self.verdicts],
+            "notes": [record._asdict() for record in self.notes],
             "transitions": [record._asdict() for record in self.transitions],
             "faults": list(self.faults),
             "omitted": self.omitted,
@@ -165,12 +173,15 @@ def build_report(
     """
     verdicts: list[VerdictRecord] = []
     transitions: list[TransitionRecord] = []
+    notes: list[NoteRecord] = []
     faults = list(run.faults)
     for record in records:
         if isinstance(record, VerdictRecord):
             verdicts.append(record)
         elif isinstance(record, TransitionRecord):
             transitions.append(record)
+        elif isinstance(record, NoteRecord):
+            notes.append(record)
         else:
             faults.append(_fault(record))
     total = len(verdicts) + len(transitions) + len(faults)
@@ -186,6 +197,7 @@ def build_report(
         faults=tuple(fault[:_LONGEST_MESSAGE] for fault in kept[2]),
         omitted=total - sum(map(len, kept)),
         budget=budget,
+        notes=tuple(notes[-_MOST_RECORDS:]),
     )
 
 
@@ -199,5 +211,8 @@ def _fault(record: FaultRecord) -> str:
     return f"step {record.step}, {record.where}: {record.error}"
 
 
-def _verdict(record: VerdictRecord) -> dict[str, object]:
-    return record._asdict()
+def _verdict(record: VerdictRecord, texts: bool) -> dict[str, object]:
+    out: dict[str, object] = record._asdict()
+    if not texts:
+        del out["message"]
+    return out

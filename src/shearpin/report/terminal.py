@@ -70,6 +70,9 @@ def render_report(report: Report) -> RenderableType:
         parts += ["", _kind(report.kind)]
     if report.remedy is not None:
         parts += ["", Text(report.remedy, "italic")]
+    for note in report.notes:
+        said = f"Noted at step {note.step}: {note.rule}, {_evidence(note.evidence)}"
+        parts.append(Text(said, "dim"))
     for fault in report.faults:
         parts.append(Text(f"Contained fault: {fault}", "red"))
     return Group(*parts)
