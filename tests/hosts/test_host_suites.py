@@ -68,16 +68,38 @@ def test_a_suite_is_run_both_ways_and_compared(home: Path) -> None:
     assert plain.summary().startswith("1 failed, 4 passed")
     found = compare(home, plain, guarded, options)
     assert found.new == ["tests/test_miniature.py::test_sees_the_guard"]
-    assert found.flaky == found.changed == []
+    assert found.known == found.flaky == found.changed == []
 
 
-def stubbed(monkeypatch: pytest.MonkeyPatch, alone: dict[str, dict[str, str]]) -> None:
+def stubbed(
+    monkeypatch: pytest.MonkeyPatch, alone: dict[str, dict[str, str]], detail: str = ""
+) -> None:
     """Let re-runs give prepared outcomes, by mode and test."""
 
     def run(home: Path, tests: list[str], guard: str, jobs: int) -> Run:
-        return Run({test: Outcome(alone[guard][test], "") for test in tests}, 1, 0.0)
+        return Run({test: Outcome(alone[guard][test], detail) for test in tests}, 1, 0.0)
 
     monkeypatch.setattr(host_suites, "run_tests", run)
+
+
+def test_known_failures_are_only_known_where_state_is_kept_in_the_saver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = tmp_path / "known.txt"
+    known.write_text("# why\ntests/test_x.py::test_raw  # because\n")
+    monkeypatch.setattr(host_suites, "KNOWN", known)
+    test = "tests/test_x.py::test_raw[sqlite]"
+    outcomes = {"auto": {test: "failed"}, "memory": {test: "failed"}, "off": {test: "passed"}}
+    stubbed(monkeypatch, outcomes, "E  assert saved.pending_writes == []")
+    plain = Run({test: Outcome("passed", "")}, 0, 0.0)
+    guarded = Run({test: Outcome("failed", "")}, 1, 0.0)
+    found = compare(tmp_path, plain, guarded, parse(["--state", "auto"]))
+    assert (found.known, found.new) == ([test], [])
+    found = compare(tmp_path, plain, guarded, parse(["--state", "memory"]))
+    assert (found.known, found.new) == ([], [test])
+    stubbed(monkeypatch, outcomes, "E  KeyError: 'messages'")
+    found = compare(tmp_path, plain, guarded, parse(["--state", "auto"]))
+    assert (found.known, found.new) == ([], [test])
 
 
 @pytest.mark.parametrize(
