@@ -23,7 +23,6 @@ extensions = [
 exclude_patterns = ["_build", "_ext"]
 html_theme = "furo"
 html_title = f"Shearpin {release}"
-html_static_path = ["_static"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
 myst_heading_anchors = 3

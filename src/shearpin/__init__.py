@@ -2,9 +2,9 @@
 
     import shearpin
 
-    app = shearpin.guard(graph)      # a LangGraph graph or LangChain agent; behaves as before ...
-    app.invoke(inputs)               # ... until it goes round in circles: then it ends the normal way
-    app.report()                     # and says why
+    app = shearpin.guard(graph)   # a LangGraph graph or LangChain agent; behaves as before ...
+    app.invoke(inputs)            # ... until it goes round in circles: then it ends the normal way
+    app.report()                  # and says why
 
 Importing this package loads no third-party module; each name below loads on first use.
 """

@@ -40,17 +40,17 @@ class Guard:
         tools: what is known of tools, by name; see `ToolFacts`.
         ignored_arguments: argument names that are commentary, not part of a call's identity.
         language: of nudges and last words, `en` or `zh`.
-        on_stop: `end` (default) ends a stopped run the normal way: the call returns, state is saved,
-            the conversation has a last word. `raise` does the same and then raises a
+        on_stop: `end` (default) ends a stopped run the normal way: the call returns, state is
+            saved, the conversation has a last word. `raise` does the same and then raises a
             `TrippedError`.
         state: where a conversation's session lives between runs. `auto` (default): on the thread's
             newest checkpoint where the graph has a checkpointer and the run a thread id, else in
             memory. `memory`: always in memory. `checkpointer`: as `auto`, but a graph without a
             checkpointer is refused.
         name: shown in reports in place of the graph's name.
-        patience: how soon the guard speaks and stops, from 0 (soon) to 1 (late), or `minimal`, `low`,
-            `medium`, `high`, `maximal`. Scales all counts that were not set by hand. None (default):
-            the preset's, else 0.5.
+        patience: how soon the guard speaks and stops, from 0 (soon) to 1 (late), or `minimal`,
+            `low`, `medium`, `high`, `maximal`. Scales all counts that were not set by hand. None
+            (default): the preset's, else 0.5.
         preset: settings for a situation: `polling`, `browser`, `coding`, `research`, `batch` or
             `negotiation`. What is given besides goes before it.
         overrides: other thresholds for some tools or nodes; the first that matches counts.

@@ -1,8 +1,8 @@
 """Other thresholds for some tools or nodes: which rules are meant, and the probe that obeys.
 
-Contract: there is one probe per rule, whatever is overridden, so state does not grow; only the numbers
-it reads change with the tool or node that an observation is about. A rule that is switched off for a
-tool goes on watching it, in silence.
+Contract: there is one probe per rule, whatever is overridden, so state does not grow; only the
+numbers it reads change with the tool or node that an observation is about. A rule that is switched
+off for a tool goes on watching it, in silence.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ _TOOL = re.compile(
 class StateOscillations:
     """Pseudo-progress: every single step changes something, and together they change nothing.
 
-    Two signs. The same change is *undone* again and again with work in between: edit, `git restore`,
-    another edit, the same `git restore`. And nodes of a graph write, in whatever order, only what
+    Two signs. The same change is *undone* again and again with work in between: edit, undo, another
+    edit, the same undo (`git restore`). And nodes of a graph write, in whatever order, only what
     they have written before, while models are paid for it. A regular order is `cycle`'s business,
     and one node alone may be a fan-out of equal answers, so it takes two.
 
