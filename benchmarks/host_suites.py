@@ -34,6 +34,7 @@ from typing import NamedTuple
 HERE = Path(__file__).resolve().parent
 KNOWN = HERE / "host_suites_known.txt"
 TIMEOUT_SECONDS = 1800
+FAILED = ("failed", "error")
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,9 @@ def compare(home: Path, plain: Run, guarded: Run, options: Options) -> Compariso
         guarded.outcomes.update(again.outcomes)
     for test, outcome in plain.outcomes.items():
         other = guarded.outcomes.get(test)
-        if outcome.status in ("failed", "error") and other and gist(outcome) != gist(other):
+        if other is None or outcome.status not in FAILED or other.status not in FAILED:
+            continue
+        if gist(outcome) != gist(other):
             found.changed.append(test)
     return found
 
@@ -262,7 +265,7 @@ def check(name: str, options: Options) -> bool:
     guarded_first = options.fast
     if guarded_first:
         guarded = run_tests(home, tests, options.state, options.jobs, suite.slow)
-        failed = [t for t, o in guarded.outcomes.items() if o.status in ("failed", "error")]
+        failed = [t for t, o in guarded.outcomes.items() if o.status in FAILED]
         plain = run_tests(home, failed, "off", 1) if failed else Run({}, 0, 0.0)
     else:
         plain = run_tests(home, tests, "off", options.jobs)
