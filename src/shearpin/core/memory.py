@@ -12,6 +12,7 @@ from typing import NamedTuple, Self
 
 from shearpin.core.breaker import Breaker
 from shearpin.core.detectors.base import Probe
+from shearpin.core.evidence import Notes
 from shearpin.core.journal import FaultRecord, Record
 from shearpin.core.ladder import Ladder
 from shearpin.core.observer import Observer
@@ -84,6 +85,7 @@ class Memory:
         self._journal: deque[Record] = deque(maxlen=_JOURNAL)
         self._last: Finding | None = None
         self._compacted = 0
+        self._notes = Notes()
         self._texts: dict[str, str] = {}
         self._round_evidence: dict[str, bool] = {}
         self._round_progress: dict[str, bool] = {}
@@ -178,6 +180,7 @@ class Memory:
             list(self._round_evidence),
             list(self._round_progress),
             self._compacted,
+            self._notes.dump(),
             self._observer.dump(),
             self._breaker.dump(),
             self._ladder.dump(),
@@ -233,8 +236,9 @@ class Memory:
         return session
 
     def _restore(self, memory: object) -> None:
-        spend, worst, stopped, last, evidence, progress, compacted, *parts = row(memory, 11)
-        observer, breaker, ladder, probes = parts
+        spend, worst, stopped, last, evidence, progress, compacted, *parts = row(memory, 12)
+        notes, observer, breaker, ladder, probes = parts
+        self._notes.load(notes)
         self._compacted = whole(compacted)
         counts = row(wholes(spend), 4)
         self._model_calls, self._tool_calls, self._input_tokens, self._output_tokens = wholes(

@@ -204,6 +204,8 @@ class Session(Memory):
             except Exception as error:  # a faulty rule must not hurt the run
                 self.fault(f"detector {family}", error, seen.at)
                 continue
+            if finding is not None and finding.level is Severity.NONE:
+                finding = self._remark(finding, seen.at)
             if finding is not None:
                 verdict = _stronger(verdict, self._answer(finding, seen))
         return verdict
@@ -211,9 +213,6 @@ class Session(Memory):
     def _answer(self, finding: Finding, seen: Seen) -> Verdict:
         """What to do about one finding: at most what its level, the mode and the ladder allow."""
         level = finding.level
-        if level is Severity.NONE:
-            self._remark(finding, seen.at)
-            return PROCEED
         if finding.hard:
             _note(self._round_evidence, finding.agent)
             self._breaker.unpivot()
@@ -239,8 +238,8 @@ class Session(Memory):
         message = nudge_text(finding, args, text, told, self.settings.language)
         return self._give(Nudge(finding, message), finding, message, seen.at)
 
-    def _remark(self, finding: Finding, at: float) -> None:
-        """Journal a finding that justifies no verdict, once."""
+    def _remark(self, finding: Finding, at: float) -> Finding | None:
+        """Journal a finding that justifies no verdict, once; what it amounts to with others."""
         if self._ladder.note(finding):
             self._journal.append(
                 NoteRecord(
@@ -248,6 +247,7 @@ class Session(Memory):
                     finding.summary(),
                 )
             )  # fmt: skip
+        return self._notes.add(finding, self.step)
 
     def _halt(self, finding: Finding, at: float) -> Verdict:
         self._signal("exhausted", at)
@@ -332,6 +332,7 @@ class Session(Memory):
         self.worst = Severity.NONE
         self._last = None
         self._compacted = 0
+        self._notes.clear()
         self._texts.clear()
         self._round_evidence.clear()
         self._round_progress.clear()
