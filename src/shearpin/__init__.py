@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from shearpin.recipe import Guard as Guard
     from shearpin.recipe import guard as guard
     from shearpin.report.model import Report as Report
+    from shearpin.switch import disable as disable
+    from shearpin.switch import enable as enable
 
 _HOME = {
     "BreakerSettings": "shearpin.core.breaker",
@@ -52,6 +54,8 @@ _HOME = {
     "TraceError": "shearpin.errors",
     "TrippedError": "shearpin.errors",
     "UnknownTools": "shearpin.core.detectors",
+    "disable": "shearpin.switch",
+    "enable": "shearpin.switch",
     "guard": "shearpin.recipe",
 }
 
@@ -75,6 +79,8 @@ __all__ = [
     "TrippedError",
     "UnknownTools",
     "__version__",
+    "disable",
+    "enable",
     "guard",
 ]
 

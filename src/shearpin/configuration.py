@@ -20,6 +20,12 @@ trial_rounds = 2
 [tools.read_status]              # what is known of a tool
 polling = true
 
+[modes]                          # other modes for some nodes or tools
+"tool:charge_*" = "warn"
+
+[messages]                       # words of your own
+"advice.outage" = "The service is down. Say so."
+
 [[overrides]]                    # other thresholds for some tools or nodes
 tools = ["browser_*"]
 patience = "high"
@@ -44,9 +50,10 @@ from shearpin.plugins import plugin_detector, plugin_names
 
 __all__ = ["guard_options"]
 
-_PLAIN = {"mode": str, "language": str, "on_stop": str, "state": str, "name": str, "preset": str}
-_TABLES = ("detectors", "breaker", "tools")
-_KEYS = (*_PLAIN, "patience", "ignored_arguments", "overrides", *_TABLES)
+_PLAIN = ("mode", "language", "on_stop", "on_loop", "state", "name", "preset", "repair")
+_NAMED = ("modes", "messages")
+_TABLES = ("detectors", "breaker", "tools", *_NAMED)
+_KEYS = (*_PLAIN, "patience", "ignored_arguments", "exclude", "overrides", *_TABLES)
 _OVERRIDE_KEYS = ("tools", "nodes", "patience", "off", "detectors")
 
 
@@ -65,6 +72,10 @@ def guard_options(data: Mapping[str, object], where: str) -> dict[str, Any]:
             options[key] = value
         elif key == "ignored_arguments":
             options[key] = frozenset(_texts(value, f"{where}: {key}"))
+        elif key == "exclude":
+            options[key] = tuple(_texts(value, f"{where}: {key}"))
+        elif key in _NAMED:
+            options[key] = _named_texts(value, f"{where}: [{key}]")
         elif key == "patience":
             options[key] = _patience(value, where)
         elif key == "overrides":
@@ -176,6 +187,15 @@ def _texts(value: object, where: str) -> list[str]:
     if items is None or not all(isinstance(item, str) for item in items):
         raise ConfigError(f"{where} must be a list of texts, not {value!r}")
     return cast("list[str]", items)
+
+
+def _named_texts(value: object, where: str) -> dict[str, str]:
+    table = _table(value, where)
+    for key, text in table.items():
+        if not isinstance(text, str):
+            hint = ' (quote a key with a dot in it: "nudge.repeat")' if type(text) is dict else ""
+            raise ConfigError(f"{where}: {key} must be a text, not {text!r}{hint}")
+    return cast("dict[str, str]", dict(table))
 
 
 def _check_key(key: str, known: Iterable[str], where: str) -> None:

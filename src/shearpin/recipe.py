@@ -15,7 +15,8 @@ from shearpin.core.budget import Budget, budgets_of
 from shearpin.core.detectors import DEFAULT_DETECTORS, Detector
 from shearpin.core.overrides import Override
 from shearpin.core.patience import Patience
-from shearpin.core.settings import Mode, Settings
+from shearpin.core.modes import Mode
+from shearpin.core.settings import Settings
 from shearpin.core.tools import IGNORED_ARGUMENTS, ToolFacts
 from shearpin.errors import ConfigError
 from shearpin.presets import preset_named
@@ -59,6 +60,18 @@ class Guard:
         unknown_price: what to do where a dollar limit is set and a model has no known price:
             `refuse` (default) its calls, `warn` and leave them out, or the price to assume.
         prices: the price book; None is the catalogue of list prices.
+        repair: what to do where providers would refuse the history, because a call has no answer or
+            an answer no call: `lend` (default) a mended copy to the model and leave what is saved
+            alone, `save` the mended history when the next turn begins, or `off`.
+        modes: other modes by place, e.g. `{"node:planner": "observe", "tool:charge": "warn"}`; `*`
+            and `?` stand for any characters. Where tool and node are named, the one that acts less
+            counts. Budgets follow `mode` alone.
+        exclude: names or patterns of nodes that are left alone: what happens in them is neither
+            judged nor stopped. Budgets still count it.
+        messages: templates in place of the guard's own words, e.g. `{"nudge.repeat": "..."}`.
+        on_loop: what is done about a loop, once, before the run ends over it: `rollback` to the state
+            before it, `without_tool` for some rounds, or `node:` and the name of the node to go on
+            at. None (default): nothing.
 
     Raises:
         ConfigError: a value is wrong; the message names the field and the fix.
@@ -84,9 +97,15 @@ class Guard:
     budget: Budget | str | Sequence[Budget | str] | None = None
     unknown_price: UnknownPrice = "refuse"
     prices: PriceBook | None = None
+    repair: Literal["lend", "save", "off"] = "lend"
+    modes: Mapping[str, Mode] = field(default_factory=dict[str, Mode])
+    exclude: tuple[str, ...] = ()
+    messages: Mapping[str, str] = field(default_factory=dict[str, str])
+    on_loop: str | None = None
 
     def __post_init__(self) -> None:
         _check_choice("on_stop", self.on_stop, ("end", "raise"))
+        _check_choice("repair", self.repair, ("lend", "save", "off"))
         _check_choice("state", self.state, ("auto", "memory", "checkpointer"))
         object.__setattr__(self, "detectors", tuple(self.detectors))
         object.__setattr__(self, "ignored_arguments", frozenset(self.ignored_arguments))
@@ -135,6 +154,10 @@ class Guard:
             tools=dict(self.tools),
             ignored_arguments=self.ignored_arguments,
             language=self.language,
+            modes=dict(self.modes),
+            exclude=self.exclude,
+            messages=dict(self.messages),
+            on_loop=self.on_loop,
         )
 
     def wrap(self, graph: G) -> G:

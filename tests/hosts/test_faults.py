@@ -20,7 +20,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 import shearpin
-from shearpin.core import session as sessions
+from shearpin.core import acting
 from shearpin.core.breaker import Breaker
 from shearpin.core.ladder import Ladder
 from shearpin.core.seen import RoundSeen, Seen, ToolSeen
@@ -261,9 +261,9 @@ def test_judgement_may_fail(
 
 
 WORDS = [
-    (sessions, "nudge_text"),
-    (sessions, "block_text"),
-    (sessions, "halt_text"),
+    (acting, "nudge_text"),
+    (acting, "block_text"),
+    (acting, "halt_text"),
     (Ladder, "climb"),
     (Breaker, "signal"),
     (Breaker, "lease"),

@@ -65,6 +65,8 @@ class BreakerSettings:
         refused_rounds: rounds in a row in which every call was refused, after which the run ends.
         lease_seconds: a trial round that is not settled by then is given back, in seconds.
         continues: how many times a run may be continued by a person after it was opened.
+        withhold_rounds: for so many model answers a tool is taken away, with
+            `on_loop="without_tool"`.
 
     Raises:
         ConfigError: a number is out of range.
@@ -77,9 +79,12 @@ class BreakerSettings:
     refused_rounds: int = 3
     lease_seconds: float = 600.0
     continues: int = 3
+    withhold_rounds: int = 5
 
     def __post_init__(self) -> None:
-        for name in ("pivot_calls", "trial_rounds", "persist_rounds", "refused_rounds"):
+        for name in (
+            "pivot_calls", "trial_rounds", "persist_rounds", "refused_rounds", "withhold_rounds",
+        ):  # fmt: skip
             if type(value := getattr(self, name)) is not int or value < 1:
                 raise ConfigError(f"BreakerSettings.{name} must be 1 or more, not {value!r}")
         for name in ("relapse_rounds", "continues"):
@@ -135,6 +140,12 @@ class Breaker:
         if target == "closed":
             self._persisted = 0
         return True
+
+    def grant(self) -> None:
+        """All trial rounds are there again: something else is tried."""
+        self._used = -1  # the round in which that was decided is not a trial
+        self._pivots = self._persisted = 0
+        self._leases.clear()
 
     def lease(self, call: str, at: float) -> bool:
         """HALF_OPEN: a trial round begins; False if no permit is left for it.

@@ -7,23 +7,26 @@ The ladder remembers how far each has climbed, so nothing is said twice.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from shearpin.core.canonical import digest_text
-from shearpin.core.stored import finding_of, finding_row, row, sequence, text, whole
+from shearpin.core.stored import finding_of, finding_row, row, sequence, text, texts, whole
 from shearpin.findings import Finding, Severity
 
 __all__ = ["Ladder"]
 
 _CAPACITY = 10
+_MOST_DIVERTED = 2
 
 
 class Ladder:
     """How far each loop has climbed, and which calls are refused because of it."""
 
-    __slots__ = ("_refused", "_told")
+    __slots__ = ("_diverted", "_refused", "_told", "_withheld")
 
     def __init__(self) -> None:
+        self._diverted: list[str] = []
+        self._withheld: dict[str, tuple[Finding, int]] = {}
         self._told: OrderedDict[str, int] = OrderedDict()
         self._refused: OrderedDict[str, tuple[Finding, int]] = OrderedDict()
 
@@ -63,14 +66,23 @@ class Ladder:
     @property
     def refusing(self) -> bool:
         """Whether any call is refused at all."""
-        return bool(self._refused)
+        return bool(self._refused or self._withheld)
 
-    def refusal(self, names: Iterable[str], agent: str, epoch: int) -> Finding | None:
+    def refusal(
+        self, names: Iterable[str], agent: str, epoch: int, step: int = 0
+    ) -> Finding | None:
         """The finding because of which a call of an agent is not to be run, if any.
 
         `names` are the call's key and the wider names it goes by. `epoch` counts the work that the
-        agent has done: after an edit the same test may run again.
+        agent has done: after an edit the same test may run again. A tool that was taken away comes
+        back after its last `step`.
         """
+        for name in names if self._withheld else ():
+            taken = self._withheld.get(_sealed(name))
+            if taken is not None and taken[0].agent == agent:
+                if step <= taken[1]:
+                    return taken[0]
+                del self._withheld[_sealed(name)]
         for name in names:
             key = _sealed(name)
             held = self._refused.get(key)
@@ -84,8 +96,38 @@ class Ladder:
         """The call gave a new result after all: it is no longer refused."""
         self._refused.pop(call_key, None)
 
+    def may_divert(self, key: str) -> bool:
+        """Whether a loop may have another way out before the run ends over it."""
+        return key not in self._diverted and len(self._diverted) < _MOST_DIVERTED
+
+    def divert(self, key: str) -> None:
+        """A loop was given its other way out: if it goes on, the next rung is the last."""
+        self._diverted.append(key)
+        if self._told.get(key, 0) > int(Severity.BLOCK):
+            self._told[key] = int(Severity.BLOCK)
+
+    def withhold(self, finding: Finding, until: int) -> None:
+        """Take the tool of a finding away up to and with a step."""
+        if len(self._withheld) >= _MOST_DIVERTED:
+            del self._withheld[next(iter(self._withheld))]
+        self._withheld[_sealed(f"tool:{finding.subject}")] = (finding, until)
+
+    def is_withheld(self, finding: Finding) -> bool:
+        """Whether this is why a tool was taken away."""
+        return any(held is finding for held, _ in self._withheld.values())
+
+    def without(self, agent: str, step: int) -> frozenset[str]:
+        """The tools that an agent has to do without."""
+        return frozenset(
+            finding.subject
+            for finding, until in self._withheld.values()
+            if finding.subject is not None and finding.agent == agent and step <= until
+        )
+
     def clear(self) -> None:
         """A new turn: nothing has been said yet."""
+        self._diverted.clear()
+        self._withheld.clear()
         self._told.clear()
         self._refused.clear()
 
@@ -97,27 +139,38 @@ class Ladder:
 
     def dump(self) -> list[object]:
         """The state as JSON-ready data. A finding that refuses several calls is written once."""
-        findings = list({id(finding): finding for finding, _ in self._refused.values()}.values())
+        held = (*self._refused.values(), *self._withheld.values())
+        findings = list({id(finding): finding for finding, _ in held}.values())
         places = {id(finding): place for place, finding in enumerate(findings)}
         return [
             [[key, level] for key, level in self._told.items()],
             [finding_row(finding) for finding in findings],
             [[key, places[id(finding)], epoch] for key, (finding, epoch) in self._refused.items()],
+            list(self._diverted),
+            [[key, places[id(finding)], step] for key, (finding, step) in self._withheld.items()],
         ]
 
     def load(self, data: object) -> None:
         """Restore what `dump` gave."""
-        told, findings, refused = row(data, 3)
+        told, findings, refused, diverted, withheld = row(data, 5)
         for item in sequence(told):
             key, level = row(item, 2)
             self._told[text(key)] = whole(level)
         known = [finding_of(item) for item in sequence(findings)]
         for item in sequence(refused):
             key, place, epoch = row(item, 3)
-            finding = known[whole(place)]
-            if finding is None:
-                raise ValueError("a refusal without its finding")
-            self._refused[text(key)] = (finding, whole(epoch))
+            self._refused[text(key)] = (_known(known, place), whole(epoch))
+        self._diverted = texts(diverted)
+        for item in sequence(withheld):
+            key, place, step = row(item, 3)
+            self._withheld[text(key)] = (_known(known, place), whole(step))
+
+
+def _known(findings: Sequence[Finding | None], place: object) -> Finding:
+    finding = findings[whole(place)]
+    if finding is None:
+        raise ValueError("a refusal without its finding")
+    return finding
 
 
 def _sealed(name: str) -> str:

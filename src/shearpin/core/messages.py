@@ -1,6 +1,7 @@
 """The guard's own words: short, specific, and about what to do next. English and Chinese.
 
 Arguments and results are quoted shortened and masked; secrets are struck out before anything else.
+Every template can be replaced by one of the user's own, see `wording`.
 """
 
 # ruff: noqa: E501 - sentences are read whole
@@ -11,9 +12,21 @@ from collections.abc import Mapping
 from typing import Literal
 
 from shearpin.core.canonical import canonical_json
+from shearpin.core.wording import NO_WORDS, Own, own_words
 from shearpin.findings import Finding
 
-__all__ = ["block_text", "halt_text", "nudge_text", "shorten"]
+__all__ = [
+    "CAUSES",
+    "RULES",
+    "block_text",
+    "firm_words",
+    "halt_text",
+    "nudge_text",
+    "rollback_text",
+    "shorten",
+    "without_text",
+    "wrap_up_text",
+]
 
 Language = Literal["en", "zh"]
 
@@ -183,6 +196,26 @@ _HALT_WHAT: dict[Language, dict[str, str]] = {
 }
 
 
+_ROLLBACK: dict[Language, str] = {
+    "en": "Your last steps have been undone, because they went round in circles: {what} Do not try the same again. {advice}",
+    "zh": "你最近的步骤已被撤销，因为它们在原地打转：{what} 请不要再次尝试同样的做法。{advice}",
+}
+_WITHOUT: dict[Language, str] = {
+    "en": "Not run: `{tool}` has been taken away for some rounds, because it was called round in circles. Go on without it, or answer with what you have.",
+    "zh": "未执行：`{tool}` 因反复调用已被暂时停用。请不使用它继续，或用已有信息作答。",
+}
+_WRAP_UP: dict[Language, str] = {
+    "en": "This run is being ended ({what}) and no tool can be called any more. Give your final answer now, with what you have found so far, and say plainly what is missing.",
+    "zh": "本次运行即将结束（{what}），已不能再调用任何工具。请立即用目前得到的内容给出最终答案，并如实说明缺少什么。",
+}
+
+
+RULES = frozenset(_WHAT["en"]) | frozenset(_HALT_WHAT["en"])
+"""Rules and families that have words of their own."""
+CAUSES = frozenset(_ADVICE["en"])
+"""Likely causes for which there is advice."""
+
+
 def _kind(finding: Finding, known: Mapping[str, str]) -> str:
     if finding.cause == "says_nothing":
         return "blank"
@@ -193,38 +226,88 @@ def _kind(finding: Finding, known: Mapping[str, str]) -> str:
     )
 
 
-def _fill(template: str, finding: Finding, args: object, text: str) -> str:
+def _fill(template: str, finding: Finding, args: object, text: str, **more: str) -> str:
     return template.format(
         tool=shorten(finding.subject or "-", 80),
         args=shorten(args, 120),
         count=finding.count,
         result=shorten(text, 160) or "(empty)",
         period=finding.evidence.get("period", ""),
+        **more,
     )
 
 
-def nudge_text(finding: Finding, args: object, text: str, firm: bool, language: Language) -> str:
+def _advice(finding: Finding, language: Language, own: Own) -> str:
+    mine = own_words(own, "advice", finding)
+    if mine is not None:
+        return _fill(mine, finding, "", "")
+    return _ADVICE[language].get(finding.cause or "", _ADVICE[language]["same_sequence"])
+
+
+def nudge_text(
+    finding: Finding, args: object, text: str, firm: bool, language: Language, own: Own = NO_WORDS
+) -> str:
     """What the agent is told: what happened, with numbers, and what to do instead."""
-    what = _fill(_WHAT[language][_kind(finding, _WHAT[language])], finding, args, text)
-    advice = _ADVICE[language].get(finding.cause or "", _ADVICE[language]["same_sequence"])
+    known = _WHAT[language]
+    what = _fill(
+        own_words(own, "nudge", finding) or known[_kind(finding, known)], finding, args, text
+    )
     gap = " " if language == "en" else ""
-    return what + gap + advice + (_FIRM[language] if firm else "")
+    return (
+        what + gap + _advice(finding, language, own) + (firm_words(language, own) if firm else "")
+    )
 
 
-def block_text(finding: Finding, text: str | None, language: Language) -> str:
+def firm_words(language: Language, own: Own = NO_WORDS) -> str:
+    """What a second nudge adds."""
+    mine = own.get("firm")
+    return _FIRM[language] if mine is None else " " + mine
+
+
+def block_text(finding: Finding, text: str | None, language: Language, own: Own = NO_WORDS) -> str:
     """The answer to a call that is not run: why, the earlier result, and what to do instead."""
     refusal, earlier = _BLOCK[language]
+    mine = own_words(own, "block", finding)
     known = finding.family in ("unknown_tool", "error_streak", "duplicate_in_message")
     if known:
         refusal = _WHAT[language][_kind(finding, _WHAT[language])]
-    out = _fill(refusal, finding, "", text or "")
-    if text and not known:
+    out = _fill(mine or refusal, finding, "", text or "")
+    if text and mine is None and not known:
         out += _fill(earlier, finding, "", text)
-    advice = _ADVICE[language].get(finding.cause or "", _ADVICE[language]["same_sequence"])
-    return out + (" " if language == "en" else "") + advice
+    return out + (" " if language == "en" else "") + _advice(finding, language, own)
 
 
-def halt_text(finding: Finding, language: Language) -> str:
+def halt_text(finding: Finding, language: Language, own: Own = NO_WORDS) -> str:
     """The last word of a run that was stopped: honest, without internals."""
+    mine = own_words(own, "halt", finding) or _HALT[language]
+    return _fill(mine, finding, "", "", what=_halt_what(finding, language))
+
+
+def rollback_text(finding: Finding, language: Language, own: Own = NO_WORDS) -> str:
+    """The note that is left where steps were undone."""
+    mine = own_words(own, "rollback", finding) or _ROLLBACK[language]
+    advice = _advice(finding, language, own)
+    return _fill(mine, finding, "", "", what=_halt_what(finding, language), advice=advice)
+
+
+def without_text(finding: Finding, language: Language, own: Own = NO_WORDS) -> str:
+    """The answer to a call of a tool that was taken away."""
+    return _fill(own_words(own, "without_tool", finding) or _WITHOUT[language], finding, "", "")
+
+
+def wrap_up_text(
+    finding: Finding | None, message: str, language: Language, own: Own = NO_WORDS
+) -> str:
+    """What the agent is told before its last answer; `message` where no finding says why."""
+    template = own.get("wrap_up", _WRAP_UP[language])
+    if finding is None or finding.family == "budget":
+        return template.format(
+            what=message.rstrip(".。"), tool="-", args="", count="", result="", period=""
+        )
+    what = _halt_what(finding, language).rstrip(".。")
+    return _fill(template, finding, "", "", what=what)
+
+
+def _halt_what(finding: Finding, language: Language) -> str:
     known = _HALT_WHAT[language]
-    return _HALT[language].format(what=_fill(known[_kind(finding, known)], finding, "", ""))
+    return _fill(known[_kind(finding, known)], finding, "", "")

@@ -266,6 +266,10 @@ class Observer:
             self._agents.move_to_end(name)
         return agent
 
+    def try_again(self, name: str) -> None:
+        """An agent is shown another way: its refused rounds up to here do not count."""
+        self._agent(name).refused = 0
+
     def new_turn(self) -> None:
         """Nothing is old in a new turn; what was counted stays counted."""
         self._recent.clear()

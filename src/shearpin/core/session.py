@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shearpin.core.breaker import Signal
+from shearpin.core.acting import Acting
 from shearpin.core.detectors.base import Probe
-from shearpin.core.journal import NoteRecord, TransitionRecord, VerdictRecord
-from shearpin.core.memory import DUMP_VERSION, Memory, Spend
-from shearpin.core.messages import block_text, halt_text, nudge_text
+from shearpin.core.journal import NoteRecord
+from shearpin.core.memory import DUMP_VERSION, Spend
+from shearpin.core.modes import MODES
 from shearpin.core.normal import LONGEST_NAME, short_name
 from shearpin.core.seen import NodeSeen, RoundSeen, Seen, StartSeen, ToolSeen, VectorSeen
 from shearpin.core.settings import Settings
@@ -31,17 +31,15 @@ from shearpin.events import (
     TurnStarted,
 )
 from shearpin.findings import Finding, Severity
-from shearpin.verdicts import PROCEED, Block, Halt, Nudge, Verdict
+from shearpin.verdicts import PROCEED, Block, Nudge, Verdict
 
 __all__ = ["DUMP_VERSION", "Session", "Spend"]
 
 _TEXTS = 16
 _OPEN_ROUNDS = 16
-_JUST_COMPACTED = 12
-"""Rounds after a summary in which a loop may come from what the summary left out."""
 
 
-class Session(Memory):
+class Session(Acting):
     """One run's state, and what is made of it. See the module's contract.
 
     Example:
@@ -71,7 +69,7 @@ class Session(Memory):
             tried = self._last if self._breaker.state == "half_open" else None
             own = tried is not None and tried.agent == fact.agent
             if tried is not None and own and not self._breaker.lease(fact.call, fact.at):
-                return self._halt(tried, fact.at)
+                return self._halt(tried, fact.at, fact.node)
         return PROCEED
 
     def after(self, fact: Fact) -> Verdict:
@@ -108,13 +106,17 @@ class Session(Memory):
         finding = self._copy(fact, key)
         if finding is None and self._ladder.refusing:
             names = (key, f"tool:{fact.tool}", f"tool:{fact.tool} {command_word(fact.args)}")
-            finding = self._ladder.refusal(names, fact.agent, observer.epoch(fact.agent))
+            finding = self._ladder.refusal(names, fact.agent, observer.epoch(fact.agent), self.step)
             if finding is not None and finding.hard and not observer.is_done(fact.call):
                 self._signal("refused", fact.at)
         if finding is None or observer.is_done(fact.call):
             return PROCEED
-        text = block_text(finding, self._texts.get(key), self.settings.language)
-        return self._give(Block(finding, text), finding, text, fact.at)
+        if self._ladder.is_withheld(finding):
+            text = self._without_words(finding)
+        else:
+            text = self._block_words(finding, self._texts.get(key))
+        mode = self._modes.at(fact.tool, fact.node)
+        return self._give(Block(finding, text), finding, text, fact.at, mode)
 
     def _copy(self, fact: ToolCalled, key: str) -> Finding | None:
         """The finding that this call is a copy of another one in the same response, if it is."""
@@ -192,7 +194,7 @@ class Session(Memory):
         names = (*whole.calls, *(f"tool:{tool}" for tool in whole.tools))
         finding = self._ladder.refusal(names, whole.agent, self._observer.epoch(whole.agent))
         finding = finding or self._last
-        return None if finding is None else self._halt(finding, whole.at)
+        return None if finding is None else self._halt(finding, whole.at, whole.node)
 
     def _observe(
         self, routes: Iterable[tuple[str, Probe]], seen: Seen, verdict: Verdict
@@ -213,6 +215,10 @@ class Session(Memory):
     def _answer(self, finding: Finding, seen: Seen) -> Verdict:
         """What to do about one finding: at most what its level, the mode and the ladder allow."""
         level = finding.level
+        node = getattr(seen, "node", "")
+        mode = self._mode_of(finding, node)
+        if MODES.index(mode) < MODES.index(self.settings.mode):
+            return self._aside(finding, seen, level, mode)
         if finding.hard:
             _note(self._round_evidence, finding.agent)
             self._breaker.unpivot()
@@ -232,11 +238,12 @@ class Session(Memory):
         if rung is Severity.NONE:
             return PROCEED
         if rung is Severity.STOP:
-            return self._halt(finding, seen.at)
+            return self._halt(finding, seen.at, node)
         self._signal("warned", seen.at)
-        args, text = (seen.args, seen.text) if isinstance(seen, ToolSeen) else ("", "")
-        message = nudge_text(finding, args, text, told, self.settings.language)
-        return self._give(Nudge(finding, message), finding, message, seen.at)
+        message = self._nudge_words(finding, seen, told)
+        if message is None:
+            return PROCEED
+        return self._give(Nudge(finding, message), finding, message, seen.at, mode)
 
     def _remark(self, finding: Finding, at: float) -> Finding | None:
         """Journal a finding that justifies no verdict, once; what it amounts to with others."""
@@ -248,48 +255,6 @@ class Session(Memory):
                 )
             )  # fmt: skip
         return self._notes.add(finding, self.step)
-
-    def _halt(self, finding: Finding, at: float) -> Verdict:
-        self._signal("exhausted", at)
-        message = halt_text(finding, self.settings.language)
-        halt = Halt(f"loop:{finding.family}", message, finding)
-        given = self._give(halt, finding, message, at)
-        if given is halt:
-            self.stopped = halt
-        return given
-
-    def _give(self, verdict: Verdict, finding: Finding, message: str, at: float) -> Verdict:
-        """Journal a verdict and return what the mode leaves of it."""
-        mode = self.settings.mode
-        acts = mode == "enforce" or (mode == "warn" and verdict.severity <= Severity.NUDGE)
-        if acts and verdict.severity > self.worst:
-            self.worst = verdict.severity
-        evidence = finding.summary()
-        if self._compacted and self.step - self._compacted <= _JUST_COMPACTED:
-            evidence["steps_since_compaction"] = self.step - self._compacted
-        self._journal.append(
-            VerdictRecord(
-                self.step, at, type(verdict).__name__.lower(), verdict.severity.label,
-                finding.family, finding.rule, finding.key, finding.agent, evidence,
-                message, acts,
-            )
-        )  # fmt: skip
-        return verdict if acts else PROCEED
-
-    def rule(self, verdict: Nudge | Block | Halt, finding: Finding, at: float) -> Verdict:
-        """Take in a verdict that was reached outside of the rules, such as over a budget.
-
-        It is journaled, and what the mode leaves of it is returned; a halt stays until a new turn.
-        """
-        given = self._give(verdict, finding, verdict.message, at)
-        if given is verdict and isinstance(verdict, Halt):
-            self.stopped = verdict
-        return given
-
-    def pardon(self, reason: str) -> None:
-        """Take back a halt whose reason begins so: what it was given for has been changed."""
-        if self.stopped is not None and self.stopped.reason.startswith(reason):
-            self.stopped = None
 
     # -- progress and recovery ----------------------------------------------------------------
 
@@ -319,7 +284,7 @@ class Session(Memory):
             return PROCEED
         if self._breaker.settle(progressed, evidence) is None:
             return PROCEED
-        return self._halt(last, whole.at)
+        return self._halt(last, whole.at, whole.node)
 
     # -- the turn -----------------------------------------------------------------------------
 
@@ -334,6 +299,7 @@ class Session(Memory):
         self._compacted = 0
         self._notes.clear()
         self._texts.clear()
+        self._said.clear()
         self._round_evidence.clear()
         self._round_progress.clear()
 
@@ -343,14 +309,6 @@ class Session(Memory):
             self.stopped = None
             if self._last is not None:
                 self._ladder.pardon(self._last.key)
-
-    def _signal(self, signal: Signal, at: float) -> bool:
-        source = self._breaker.state
-        if not self._breaker.signal(signal):
-            return False
-        target = self._breaker.state
-        self._journal.append(TransitionRecord(self.step, at, source, target, signal))
-        return True
 
     def _remember(self, seen: ToolSeen) -> None:
         """Keep the result of a call that will be refused, for the answer; in memory only."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from shearpin.core.breaker import BreakerSettings
 from shearpin.core.detectors import DEFAULT_DETECTORS, Detector
+from shearpin.core.messages import CAUSES, RULES
+from shearpin.core.modes import MODES, Mode, check_modes
 from shearpin.core.overrides import Override
 from shearpin.core.patience import Patience, patient, patient_breaker
 from shearpin.core.tools import IGNORED_ARGUMENTS, ToolFacts
+from shearpin.core.wording import Own, check_words
 from shearpin.errors import ConfigError
 
 __all__ = ["MODES", "Mode", "Settings"]
-
-Mode: TypeAlias = Literal["observe", "warn", "enforce"]
-MODES: tuple[Mode, ...] = ("observe", "warn", "enforce")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,12 @@ class Settings:
         ignored_arguments: argument names that are commentary, not part of a call's identity, unless
             a tool's facts say otherwise.
         language: of nudges and final messages, `en` or `zh`.
+        modes: other modes by place: `node:` or `tool:` and a name, in which `*` and `?` stand for
+            any characters.
+        exclude: nodes (likewise patterns) of which nothing is seen and in which nothing is done.
+        messages: templates in place of the guard's own words, by name.
+        on_loop: what is done about a loop before the run ends over it: `rollback`,
+            `without_tool`, or `node:` and the name of the node to go on at.
         rules: the detectors under this patience; made from the fields above.
         limits: the breaker's settings under this patience; likewise.
     """
@@ -47,6 +53,10 @@ class Settings:
     tools: Mapping[str, ToolFacts] = field(default_factory=dict[str, ToolFacts])
     ignored_arguments: frozenset[str] = IGNORED_ARGUMENTS
     language: Literal["en", "zh"] = "en"
+    modes: Mapping[str, Mode] = field(default_factory=dict[str, Mode])
+    exclude: tuple[str, ...] = ()
+    messages: Own = field(default_factory=dict[str, str])
+    on_loop: str | None = None
     rules: tuple[Detector, ...] = field(init=False, repr=False, compare=False)
     limits: BreakerSettings = field(init=False, repr=False, compare=False)
 
@@ -68,6 +78,16 @@ class Settings:
         _check_families(self.overrides, seen)
         object.__setattr__(self, "rules", patient(self.detectors, self.patience))
         object.__setattr__(self, "limits", patient_breaker(self.breaker, self.patience))
+        check_modes(self.modes)
+        check_words(self.messages, sorted(RULES | seen), sorted(CAUSES))
+        if isinstance(self.exclude, str):
+            raise ConfigError("exclude must be a tuple of node names, not one text")
+        way = self.on_loop
+        if way not in (None, "rollback", "without_tool") and not (way or "").startswith("node:"):
+            raise ConfigError(
+                "on_loop must be None, 'rollback', 'without_tool' or 'node:' and the name of a "
+                f"node, not {way!r}"
+            )
         for name, facts in self.tools.items():
             if not isinstance(facts, ToolFacts):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ConfigError(f"tools[{name!r}] must be ToolFacts(...), not {facts!r}")

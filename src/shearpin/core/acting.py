@@ -1,0 +1,180 @@
+"""How a session acts on what it has concluded: its words, its verdicts, and what the mode leaves.
+
+Contract: every verdict goes through `_give` and into the journal, also where the mode keeps it from
+being carried out. Nothing is said twice in the same words. A loop is given one other way out before
+the run ends over it, where the guard has one, and so are at most two loops of a turn.
+"""
+
+from __future__ import annotations
+
+from shearpin.core.breaker import Signal
+from shearpin.core.canonical import digest_text
+from shearpin.core.journal import TransitionRecord, VerdictRecord
+from shearpin.core.memory import Memory
+from shearpin.core.messages import (
+    block_text,
+    firm_words,
+    halt_text,
+    nudge_text,
+    rollback_text,
+    without_text,
+)
+from shearpin.core.modes import Mode, Modes
+from shearpin.core.seen import Seen, ToolSeen
+from shearpin.core.settings import Settings
+from shearpin.findings import Finding, Severity
+from shearpin.verdicts import PROCEED, Block, Halt, Nudge, Reroute, Rollback, Verdict
+
+__all__ = ["Acting"]
+
+_MOST_SAID = 16
+_JUST_COMPACTED = 12
+"""Rounds after a summary in which a loop may come from what the summary left out."""
+
+
+class Acting(Memory):
+    """The half of a session that speaks and acts. See the module's contract."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._modes = Modes(settings.mode, settings.modes)
+        self._said: dict[str, None] = {}
+
+    # -- words --------------------------------------------------------------------------------
+
+    def _nudge_words(self, finding: Finding, seen: Seen, firm: bool) -> str | None:
+        """What the agent is told; None where it was told exactly that before."""
+        args, text = (seen.args, seen.text) if isinstance(seen, ToolSeen) else ("", "")
+        language, own = self.settings.language, self.settings.messages
+        message = nudge_text(finding, args, text, firm, language, own)
+        if not self._new_words(finding.agent, message):
+            message += "" if firm else firm_words(language, own)
+            if firm or not self._new_words(finding.agent, message):
+                return None
+        return message
+
+    def _new_words(self, agent: str, message: str) -> bool:
+        key = digest_text(f"{agent}:{message}")
+        if key in self._said:
+            return False
+        if len(self._said) >= _MOST_SAID:
+            del self._said[next(iter(self._said))]
+        self._said[key] = None
+        return True
+
+    def _block_words(self, finding: Finding, result: str | None) -> str:
+        return block_text(finding, result, self.settings.language, self.settings.messages)
+
+    def _without_words(self, finding: Finding) -> str:
+        return without_text(finding, self.settings.language, self.settings.messages)
+
+    # -- verdicts -----------------------------------------------------------------------------
+
+    def _halt(self, finding: Finding, at: float, node: str = "") -> Verdict:
+        """End the run over a loop, or give it another way out first."""
+        mode = self._mode_of(finding, node)
+        other = self._way_out(finding) if mode == "enforce" else None
+        if other is not None:
+            self._divert(finding, at)
+            return self._give(other, finding, other_words(other), at, mode)
+        self._signal("exhausted", at)
+        message = halt_text(finding, self.settings.language, self.settings.messages)
+        halt = Halt(f"loop:{finding.family}", message, finding)
+        given = self._give(halt, finding, message, at, mode)
+        if given is halt:
+            self.stopped = halt
+        return given
+
+    def _way_out(self, finding: Finding) -> Reroute | Rollback | None:
+        """What the guard does about a loop before it ends the run, where it does anything."""
+        way = self.settings.on_loop
+        if way is None or not self._ladder.may_divert(finding.key):
+            return None
+        if way == "rollback":
+            language, own = self.settings.language, self.settings.messages
+            note = rollback_text(finding, language, own)
+            return Rollback(finding, max(0, finding.onset_step - 1), note)
+        if way == "without_tool":
+            if finding.subject is None or finding.evidence.get("node") is not None:
+                return None
+            return Reroute(finding, f"without:{finding.subject}")
+        return Reroute(finding, way)
+
+    def _divert(self, finding: Finding, at: float) -> None:
+        """The loop gets a last try elsewhere: HALF_OPEN, with its trial rounds."""
+        self._ladder.divert(finding.key)
+        self._signal("refused", at)
+        self._breaker.grant()
+        self._observer.try_again(finding.agent)
+        if self.settings.on_loop == "without_tool":
+            until = self.step + self.settings.limits.withhold_rounds
+            self._ladder.withhold(finding, until)
+        else:
+            self._forget(finding.agent, at)
+
+    def _mode_of(self, finding: Finding, node: str) -> Mode:
+        about_node = finding.evidence.get("node") is not None
+        return self._modes.at("" if about_node else finding.subject or "", node)
+
+    def _give(
+        self, verdict: Verdict, finding: Finding, message: str, at: float, mode: Mode | None = None
+    ) -> Verdict:
+        """Journal a verdict and return what the mode leaves of it."""
+        mode = mode or self.settings.mode
+        acts = mode == "enforce" or (mode == "warn" and verdict.severity <= Severity.NUDGE)
+        if acts and verdict.severity > self.worst:
+            self.worst = verdict.severity
+        evidence = finding.summary()
+        if self._compacted and self.step - self._compacted <= _JUST_COMPACTED:
+            evidence["steps_since_compaction"] = self.step - self._compacted
+        self._journal.append(
+            VerdictRecord(
+                self.step, at, type(verdict).__name__.lower(), verdict.severity.label,
+                finding.family, finding.rule, finding.key, finding.agent, evidence,
+                message, acts,
+            )
+        )  # fmt: skip
+        return verdict if acts else PROCEED
+
+    def _aside(self, finding: Finding, seen: Seen, level: Severity, mode: Mode) -> Verdict:
+        """A loop where less is done than elsewhere: it moves neither breaker nor refusals."""
+        told = self._ladder.told(finding)
+        rung = self._ladder.climb(finding, level)
+        if rung is Severity.NONE:
+            return PROCEED
+        if rung is Severity.STOP and mode == "observe":
+            message = halt_text(finding, self.settings.language, self.settings.messages)
+            halt = Halt(f"loop:{finding.family}", message, finding)
+            return self._give(halt, finding, message, seen.at, mode)
+        words = self._nudge_words(finding, seen, told)
+        if words is None:
+            return PROCEED
+        return self._give(Nudge(finding, words), finding, words, seen.at, mode)
+
+    def rule(self, verdict: Nudge | Block | Halt, finding: Finding, at: float) -> Verdict:
+        """Take in a verdict that was reached outside of the rules, such as over a budget.
+
+        It is journaled, and what the mode leaves of it is returned; a halt stays until a new turn.
+        """
+        given = self._give(verdict, finding, verdict.message, at)
+        if given is verdict and isinstance(verdict, Halt):
+            self.stopped = verdict
+        return given
+
+    def pardon(self, reason: str) -> None:
+        """Take back a halt whose reason begins so: what it was given for has been changed."""
+        if self.stopped is not None and self.stopped.reason.startswith(reason):
+            self.stopped = None
+
+    def _signal(self, signal: Signal, at: float) -> bool:
+        source = self._breaker.state
+        if not self._breaker.signal(signal):
+            return False
+        target = self._breaker.state
+        self._journal.append(TransitionRecord(self.step, at, source, target, signal))
+        return True
+
+
+def other_words(verdict: Reroute | Rollback) -> str:
+    """What is written down of a way out."""
+    return verdict.message if isinstance(verdict, Rollback) else verdict.target
