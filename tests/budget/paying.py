@@ -85,7 +85,9 @@ class Paid(BaseChatModel):
             params["ls_max_tokens"] = bound
         return params
 
-    def _answer(self, messages: Sequence[BaseMessage], bound: int | None) -> AIMessage:
+    def _answer(
+        self, messages: Sequence[BaseMessage], bound: int | None, *, piecemeal: bool = False
+    ) -> AIMessage:
         with self._lock:
             self._attempts += 1
             number = self._attempts
@@ -100,7 +102,7 @@ class Paid(BaseChatModel):
             answer = AIMessage(" ".join(answer.text.split()[:bound]))
             out = bound
         with self._lock:
-            self._bills.append((into, out))
+            self._bills.append((into, 0 if piecemeal else out))
         usage = {"input_tokens": into, "output_tokens": out, "total_tokens": into + out}
         return answer.model_copy(update={"usage_metadata": usage if self.reports else None})
 
@@ -121,8 +123,7 @@ class Paid(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        answer = self._answer(messages, kwargs.get("max_tokens", self.max_tokens))
-        yield from _chunks(answer)
+        yield from self._pieces(messages, kwargs.get("max_tokens", self.max_tokens))
 
     async def _astream(
         self,
@@ -131,8 +132,22 @@ class Paid(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        answer = self._answer(messages, kwargs.get("max_tokens", self.max_tokens))
-        for chunk in _chunks(answer):
+        for chunk in self._pieces(messages, kwargs.get("max_tokens", self.max_tokens)):
+            yield chunk
+
+    def _pieces(
+        self, messages: Sequence[BaseMessage], bound: int | None
+    ) -> Iterator[ChatGenerationChunk]:
+        """A stream is paid for by what was sent of it."""
+        answer = self._answer(messages, bound, piecemeal=True)
+        chunks = list(_chunks(answer))
+        out = min(_words(answer), bound or 10**9)
+        paid = 0
+        for number, chunk in enumerate(chunks, 1):
+            made = out if number == len(chunks) else min(number, out)
+            with self._lock:
+                self._bills.append((0, made - paid))
+            paid = made
             yield chunk
 
 

@@ -187,7 +187,7 @@ class Spending:
             return Closed(outcome.usage)
         if self.purse.estimate_of(id) is None:  # it could not be measured before
             self.purse.force_model(ModelRequest(id, "", 0.0, 0))
-        usage = outcome.usage or self.till.guessed(outcome, self._prompt(id), call)
+        usage = outcome.usage or self.till.guessed(outcome, self.purse.estimate_of(id), call)
         notices = self.purse.close_model(id, self.till.bill(usage, call, steps=1))
         if outcome.message is not None:
             self._batch(outcome.message)
@@ -208,7 +208,7 @@ class Spending:
         if received.usage is not None or received.text:
             usage = received.usage
             if usage is None or not usage.prompt_tokens:
-                usage = self.till.guessed(received, self._prompt(id), call)
+                usage = self.till.guessed(received, self.purse.estimate_of(id), call)
             self.purse.close_model(id, self.till.bill(usage, call, steps=0))
         elif failure.unknown:
             self.purse.keep(id)
@@ -236,10 +236,6 @@ class Spending:
         )
         halt = Halt(rule, str(error), finding)
         return Refused(halt, False) if self._rule(halt, finding) is halt else None
-
-    def _prompt(self, id: str) -> int:
-        expected = self.purse.estimate_of(id)
-        return 0 if expected is None else expected.input_tokens
 
     # -- refusals -----------------------------------------------------------------------------
 

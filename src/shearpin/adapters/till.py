@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from shearpin.adapters.places import Place
 from shearpin.adapters.settling import Outcome, estimated
+from shearpin.core.estimate import Estimate
 from shearpin.ledgers.purse import Bill
 from shearpin.pricing import ModelPrice, Pricing, TokenUsage, cost
 
@@ -16,6 +17,8 @@ __all__ = ["PricedCall", "Till"]
 logger = logging.getLogger("shearpin")
 
 _MOST_NOTES = 50
+_MOST_LOGGED = 1_000
+_LOGGED: set[str] = set()
 
 
 class PricedCall(NamedTuple):
@@ -66,14 +69,17 @@ class Till:
             self.note(warning)
         return priced.price
 
-    def guessed(self, outcome: Outcome, prompt_tokens: int, call: PricedCall) -> TokenUsage:
-        """Usage that was not reported, from the texts."""
+    def guessed(self, outcome: Outcome, expected: Estimate | None, call: PricedCall) -> TokenUsage:
+        """Usage that was not reported, from the texts; never above what the answer could have."""
         self.estimated += 1
         self.note(
             "no usage was reported for some model calls, so it was estimated from the texts; for "
             "streams, set stream_usage=True where the client has it"
         )
-        return estimated(outcome, prompt_tokens, call.provider)
+        usage = estimated(outcome, expected.input_tokens if expected else 0, call.provider)
+        if expected is not None and expected.bounded:
+            return usage._replace(output=min(usage.output, expected.output_tokens))
+        return usage
 
     def bill(self, usage: TokenUsage, call: PricedCall, *, steps: int) -> Bill:
         """What a usage comes to; what has no price is counted as unpriced, never as free."""
@@ -90,7 +96,9 @@ class Till:
         return Bill(usage.prompt_tokens, usage.answer_tokens, usd, usage.estimated, steps)
 
     def note(self, text: str) -> None:
-        """Something that has to be said once."""
+        """Something that has to be said once: in the report of each run, and in the log."""
         if text not in self.notes and len(self.notes) < _MOST_NOTES:
             self.notes[text] = None
-            logger.warning("shearpin: %s", text)
+            if text not in _LOGGED and len(_LOGGED) < _MOST_LOGGED:
+                _LOGGED.add(text)
+                logger.warning("shearpin: %s", text)

@@ -79,6 +79,7 @@ class Account:
         self.keys = tuple(book.key for book in self.books)
         self._by_key = {book.key: book for book in self.books}
         self._reserves = any(name in book.limits for book in self.books for name in RESERVED)
+        self._final = (0, 0)
         self._refused: dict[str, list[int]] = {}
         self._skipped: dict[str, Exhausted] = {}
 
@@ -121,8 +122,14 @@ class Account:
             return over
         if not self._reserves:
             return Ask(amounts, self._scopes())
-        scopes = self._scopes(_kept(estimate, cost, growth))
-        return Ask(amounts, scopes, self._scopes(landing=True) if last else None)
+        prompt, answer = into + growth, min(out, max(estimate.likely_output, LANDING_OUTPUT))
+        if last:
+            self._final = (prompt, answer)
+            kept = _kept(estimate, cost, prompt, answer)
+            return Ask(amounts, self._scopes(kept), self._scopes(landing=True))
+        # Not to be used up by a part of the run: what the main agent's last answer will need.
+        kept = _kept(estimate._replace(likely_output=out), cost, *self._final)
+        return Ask(amounts, self._scopes(kept))
 
     def tool(self, tool: str, call: str = "", *, at: float) -> Ask | Exhausted | None:
         """What to set aside for a tool call; None where the tool is exempt.
@@ -294,22 +301,21 @@ def model_amounts(
     }
 
 
-def _kept(estimate: Estimate, cost: Cost | None, growth: int) -> Mapping[str, int]:
+def _kept(estimate: Estimate, cost: Cost | None, prompt: int, answer: int) -> Mapping[str, int]:
     """The landing reserve: what has to be left beyond the worst case of this call.
 
-    After its likely course, a last answer without tools must still be affordable at worst.
+    After its likely course, a last answer without tools, to a prompt of that size, must still be
+    affordable at worst.
     """
     into, worst, likely, _ = estimate
-    prompt = into + growth
-    answer = min(worst, max(likely, LANDING_OUTPUT))
-    outputs = max(0, likely + answer - worst)
     kept = {
-        "tokens": prompt + likely + answer - worst,
+        "tokens": max(0, prompt + likely + answer - worst),
         "input_tokens": prompt,
-        "output_tokens": outputs,
+        "output_tokens": max(0, likely + answer - worst),
     }
     if cost is not None:
-        kept["usd"] = max(0, cost(into, likely) + cost(prompt, answer) - cost(into, worst))
+        money = cost(prompt, answer) if prompt else 0
+        kept["usd"] = max(0, cost(into, likely) + money - cost(into, worst))
     return kept
 
 

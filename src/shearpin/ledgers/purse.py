@@ -140,7 +140,7 @@ class Purse:
             found = self.ledger.hold(request.id, ask.landing, {**ask.amounts, LANDING: 1})
             if isinstance(found, Hold):
                 return self._grant(request, estimate, found, refused)
-            return self._refused(found) if found.dimension != LANDING else refused
+            return self._not_landing(found, refused)
         finally:
             self._asked()
 
@@ -159,7 +159,7 @@ class Purse:
             found = await self.ledger.ahold(request.id, ask.landing, {**ask.amounts, LANDING: 1})
             if isinstance(found, Hold):
                 return self._grant(request, estimate, found, refused)
-            return self._refused(found) if found.dimension != LANDING else refused
+            return self._not_landing(found, refused)
         finally:
             self._asked()
 
@@ -326,6 +326,12 @@ class Purse:
     def _refused(self, refusal: Refusal) -> Exhausted:
         with self._lock:
             return self.account.refused(refusal)
+
+    def _not_landing(self, found: Refusal, refused: Exhausted) -> Exhausted:
+        """What the refusal of a last answer means; while another one is under way, wait for it."""
+        if found.dimension == LANDING:
+            return refused._replace(crowded=True)
+        return self._refused(found)
 
     def _grant(
         self, request: ModelRequest, estimate: Estimate, hold: Hold, landing: Exhausted | None
