@@ -182,7 +182,11 @@ class _Witness:
 
 
 def speaking(
-    given: Iterable[Piece], settings: Settings, *, skip_bad: bool = False
+    given: Iterable[Piece],
+    settings: Settings,
+    *,
+    skip_bad: bool = False,
+    advance: Callable[[int], None] | None = None,
 ) -> frozenset[str]:
     """The families of rules that have anything to say on these runs, however impatient.
 
@@ -195,5 +199,5 @@ def speaking(
         kind = type("_Of", (_Witnessed,), {"family": rule.family, "watches": rule.watches})
         witnessed.append(kind(rule, spoke))
     watched = replace(impatient, detectors=tuple(witnessed))
-    evaluate(given, [watched], {}, skip_bad=skip_bad)
+    evaluate(given, [watched], {}, skip_bad=skip_bad, advance=advance)
     return frozenset(spoke)

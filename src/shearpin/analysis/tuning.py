@@ -24,6 +24,7 @@ from shearpin.core.settings import Settings
 __all__ = [
     "Change",
     "Fold",
+    "Rows",
     "Target",
     "apply",
     "choose",

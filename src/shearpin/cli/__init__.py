@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import click
 
+from shearpin.cli.compare import compare
 from shearpin.cli.demo import demo
 from shearpin.cli.prices import prices
 from shearpin.cli.replay import replay
+from shearpin.cli.tune import tune
 from shearpin.cli.version import version
 
 __all__ = ["main"]
@@ -33,7 +35,9 @@ def main() -> None:
     """
 
 
+main.add_command(compare)
 main.add_command(demo)
 main.add_command(prices)
 main.add_command(replay)
+main.add_command(tune)
 main.add_command(version)

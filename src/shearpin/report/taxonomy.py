@@ -77,8 +77,8 @@ _ROWS: Final[tuple[tuple[Kind, Callable[[_Case], bool]], ...]] = (
     (
         Kind(
             "broken_tool_layer",
-            "Tools answer the same whatever they are asked, or all of them fail: what lies below is "
-            "broken.",
+            "Tools answer the same whatever they are asked, or all of them fail: what is below "
+            "is broken.",
             "Check the tool server, its credentials and how results are passed on; let a tool fail "
             "loudly instead of answering with a constant.",
         ),
