@@ -41,6 +41,7 @@ from difflib import get_close_matches
 from typing import Any, cast
 
 from shearpin.core.breaker import BreakerSettings
+from shearpin.core.budget import Budget
 from shearpin.core.detectors import DEFAULT_DETECTORS, OPTIONAL_DETECTORS, Detector
 from shearpin.core.overrides import Override
 from shearpin.core.tools import ToolFacts
@@ -53,7 +54,16 @@ __all__ = ["guard_options"]
 _PLAIN = ("mode", "language", "on_stop", "on_loop", "state", "name", "preset", "repair")
 _NAMED = ("modes", "messages")
 _TABLES = ("detectors", "breaker", "tools", *_NAMED)
-_KEYS = (*_PLAIN, "patience", "ignored_arguments", "exclude", "overrides", *_TABLES)
+_KEYS = (
+    *_PLAIN,
+    "budget",
+    "unknown_price",
+    "patience",
+    "ignored_arguments",
+    "exclude",
+    "overrides",
+    *_TABLES,
+)
 _OVERRIDE_KEYS = ("tools", "nodes", "patience", "off", "detectors")
 
 
@@ -70,6 +80,12 @@ def guard_options(data: Mapping[str, object], where: str) -> dict[str, Any]:
             if not isinstance(value, str):
                 raise ConfigError(f"{where}: {key} must be a text, not {value!r}")
             options[key] = value
+        elif key == "budget":
+            options[key] = _budgets(value, f"{where}: budget")
+        elif key == "unknown_price":
+            options[key] = (
+                value if isinstance(value, str) else dict(_table(value, f"{where}: {key}"))
+            )
         elif key == "ignored_arguments":
             options[key] = frozenset(_texts(value, f"{where}: {key}"))
         elif key == "exclude":
@@ -88,6 +104,27 @@ def guard_options(data: Mapping[str, object], where: str) -> dict[str, Any]:
         else:
             options[key] = _tools(_table(value, f"{where}: [{key}]"), where)
     return options
+
+
+def _money(key: str, value: object, at: str) -> object:
+    if key == "budget":
+        return _budgets(value, at)
+    return value if isinstance(value, str) else dict(_table(value, at))
+
+
+def _budgets(value: object, at: str) -> list[Budget]:
+    """A short form, a table, or several of either."""
+    items = cast("list[object]", value) if isinstance(value, list) else [value]
+    found: list[Budget] = []
+    for item in items:
+        if isinstance(item, str):
+            found.append(Budget.parse(item))
+            continue
+        settings = dict(_table(item, at))
+        if "exempt" in settings:
+            settings["exempt"] = tuple(_texts(settings["exempt"], f"{at}: exempt"))
+        found.append(cast("Budget", _build(Budget, settings, at)))
+    return found
 
 
 def _detectors(data: Mapping[str, object], where: str) -> tuple[Detector, ...]:

@@ -78,6 +78,13 @@ def test_a_cut_history_is_measured_anew() -> None:
     assert learner.prompt("main", 50.0) == 100
 
 
+def test_a_note_that_was_taken_out_does_not_make_all_unknown() -> None:
+    learner = Learner()
+    learner.learn("main", 1000.0, input_tokens=400, output_tokens=40)
+    assert learner.prompt("main", 950.0) == 535
+    assert learner.prompt("main", 740.0) == 740
+
+
 def test_likely_answers_and_growth() -> None:
     learner = Learner()
     assert learner.answer("main", 500) == 500

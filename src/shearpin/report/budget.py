@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from shearpin.core.budget import describe
 from shearpin.core.forecast import Forecast
 
-__all__ = ["BudgetReport", "ScopeReport"]
+__all__ = ["BudgetReport", "ScopeReport", "in_units"]
 
 _MICROS = Decimal(1_000_000)
 
@@ -31,6 +32,24 @@ class ScopeReport:
     held: dict[str, float | Decimal] = field(default_factory=dict[str, "float | Decimal"])
     extended: dict[str, float | Decimal] = field(default_factory=dict[str, "float | Decimal"])
     forecasts: tuple[Forecast, ...] = ()
+
+    def line(self) -> str:
+        """The scope in one line: what was used of each limit, and until when it lasts."""
+        parts = [
+            f"{_said(name, self.spent.get(name, 0))} of {_said(name, limit)}"
+            for name, limit in self.limits.items()
+        ]
+        usd = self.spent.get("usd")
+        if "usd" not in self.limits and isinstance(usd, Decimal) and usd:
+            parts.append(_said("usd", usd))
+        if self.extended:
+            more = ", ".join(_said(name, amount) for name, amount in self.extended.items())
+            parts.append(f"extended by {more}")
+        for ahead in self.forecasts:
+            low, high = ahead.step_low, ahead.step_high
+            until = f"{low} or later" if high is None else f"{low} to {high}"
+            parts.append(f"{ahead.dimension} until about step {ahead.step} ({until})")
+        return "; ".join(parts)
 
     def to_json(self) -> dict[str, object]:
         """The scope as JSON-ready data; dollars are strings, because they are exact."""
@@ -74,6 +93,17 @@ class BudgetReport:
                 return found
         return None
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """How sure the numbers are, in sentences; nothing where they are certain."""
+        counts = (
+            (self.estimated_calls, "model calls told no usage: it was estimated"),
+            (self.cached_calls, "answers came from the cache and cost nothing"),
+            (self.unpriced_calls, "model calls have no known price: their cost is not in the sum"),
+            (self.unbounded_calls, "model calls had no limit on their answer"),
+        )
+        return (*(f"{count} {said}" for count, said in counts if count), *self.notes)
+
     def to_json(self) -> dict[str, object]:
         """The budgets as JSON-ready data."""
         return {
@@ -92,6 +122,11 @@ def in_units(amounts: dict[str, int]) -> dict[str, float | Decimal]:
         name: Decimal(amount) / _MICROS if name == "usd" else amount
         for name, amount in amounts.items()
     }
+
+
+def _said(name: str, amount: float | Decimal) -> str:
+    value = int(amount * _MICROS) if isinstance(amount, Decimal) else amount
+    return describe(name, value)
 
 
 def _plain(amounts: dict[str, float | Decimal]) -> dict[str, object]:

@@ -43,6 +43,8 @@ def remedy_for(record: VerdictRecord) -> str:
 called until its answer changes, or raise Repeats(block=...) above 5.'
     """
     family = record.finding or ""
+    if family == "budget":
+        return _raise_budget(record)
     config, name = _BY_RULE.get(record.rule or "", (_CONFIGS.get(family), None))
     if config is None:
         return f"If this was legitimate: {_FALLBACK}"
@@ -57,6 +59,22 @@ called until its answer changes, or raise Repeats(block=...) above 5.'
     if family == "unknown_tool" and isinstance(tool, str):
         return f"If this was legitimate: give the agent the tool {tool}, or {threshold}."
     return f"If this was legitimate: {threshold}."
+
+
+def _raise_budget(record: VerdictRecord) -> str:
+    name, per = record.evidence.get("dimension"), record.evidence.get("per")
+    if not isinstance(name, str):
+        return (
+            "If this was legitimate: give the model a price, or say with unknown_price= what to do "
+            "where there is none."
+        )
+    field = f"per_tool={{{name[5:]!r}: ...}}" if name.startswith("tool:") else f"{name}=..."
+    if record.severity == "nudge":
+        return f"If this was too early: raise Budget({field}), or Budget(soft=...) towards 1."
+    return (
+        f"If this was legitimate: raise Budget({field}) for each {per}, or for one invocation with "
+        '{"configurable": {"shearpin_budget": ...}}; a run that goes on takes shearpin_extend.'
+    )
 
 
 def _threshold(record: VerdictRecord, config: str, name: str) -> str:

@@ -101,6 +101,11 @@ def _facts(report: Report) -> Table:
     spend = report.spend
     table.add_row("Calls", f"{spend.model_calls:,} model, {spend.tool_calls:,} tool")
     table.add_row("Tokens", f"{spend.input_tokens:,} in, {spend.output_tokens:,} out")
+    if report.budget is not None:
+        for scope in report.budget.scopes:
+            table.add_row(f"Budget, {scope.per}", Text(scope.line()))
+        for remark in report.budget.remarks:
+            table.add_row("", Text(remark, "dim"))
     decisive = report.decisive
     if decisive is not None:
         table.add_row(
