@@ -46,7 +46,8 @@ def labels(tmp_path: Path) -> str:
 
 
 def shearpin(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments), catch_exceptions=False)
+    runner = CliRunner(env={"COLUMNS": "200"})
+    return runner.invoke(main, list(arguments), catch_exceptions=False)
 
 
 def test_what_is_found_is_written_and_holds_on_sources_left_out(
@@ -58,7 +59,7 @@ def test_what_is_found_is_written_and_holds_on_sources_left_out(
         "--usd-per-million-tokens", "2.5",
     )  # fmt: skip
     assert made.exit_code == 0
-    assert "dollars" in made.output
+    assert "dollars saved" in made.output
     assert "all, held out" in made.output
     settings = Guard.from_file(config).settings
     assert settings != Guard().settings
