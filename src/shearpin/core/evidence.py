@@ -27,9 +27,9 @@ WEIGHTS: Final[dict[str, tuple[str, float]]] = {
     # rule: (what it looks at, weight)
     "swelling": ("output", 0.5),
     "velocity": ("prompt", 0.4),
-    "slow_leak": ("prompt", 0.4),
+    "slow_leak": ("prompt", 0.0),  # more frequent on successes: it follows the length of a run
     "paging": ("reading", 0.4),
-    "untested_edits": ("work", 0.4),
+    "untested_edits": ("work", 0.0),  # likewise
     "same_input": ("input", 0.6),
     "no_progress": ("work", 0.6),
     "semantic_oscillation": ("words", 0.6),
