@@ -20,7 +20,8 @@ from shearpin.core.books import Book
 from shearpin.core.budget import Budget
 from shearpin.core.holds import Hold, Scope
 from shearpin.ledgers.memory import MemoryLedger
-from shearpin.ledgers.purse import Bill, ModelRequest, Purse
+from shearpin.ledgers.purse import Purse
+from shearpin.ledgers.requests import Bill, ModelRequest
 
 TARGET = 10.0
 ROUNDS = 2_000

@@ -54,10 +54,10 @@ __all__ = ["guard_options"]
 _PLAIN = ("mode", "language", "on_stop", "on_loop", "state", "name", "preset", "repair")
 _NAMED = ("modes", "messages")
 _TABLES = ("detectors", "breaker", "tools", *_NAMED)
+_MONEY = ("budget", "unknown_price")
 _KEYS = (
     *_PLAIN,
-    "budget",
-    "unknown_price",
+    *_MONEY,
     "patience",
     "ignored_arguments",
     "exclude",
@@ -80,12 +80,8 @@ def guard_options(data: Mapping[str, object], where: str) -> dict[str, Any]:
             if not isinstance(value, str):
                 raise ConfigError(f"{where}: {key} must be a text, not {value!r}")
             options[key] = value
-        elif key == "budget":
-            options[key] = _budgets(value, f"{where}: budget")
-        elif key == "unknown_price":
-            options[key] = (
-                value if isinstance(value, str) else dict(_table(value, f"{where}: {key}"))
-            )
+        elif key in _MONEY:
+            options[key] = _money(key, value, f"{where}: {key}")
         elif key == "ignored_arguments":
             options[key] = frozenset(_texts(value, f"{where}: {key}"))
         elif key == "exclude":

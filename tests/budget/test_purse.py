@@ -16,7 +16,8 @@ from shearpin.core.budget import Budget
 from shearpin.core.estimate import Estimate
 from shearpin.findings import Severity
 from shearpin.ledgers.memory import MemoryLedger
-from shearpin.ledgers.purse import Bill, Granted, ModelRequest, Purse
+from shearpin.ledgers.purse import Purse
+from shearpin.ledgers.requests import Bill, Granted, ModelRequest
 from shearpin.testing import ManualClock
 
 

@@ -32,7 +32,8 @@ from shearpin.core.allowance import (
 from shearpin.core.books import Exhausted, Notice
 from shearpin.errors import PriceUnknownError
 from shearpin.findings import Finding, Severity
-from shearpin.ledgers.purse import Bill, ModelRequest, Purse
+from shearpin.ledgers.purse import Purse
+from shearpin.ledgers.requests import Bill, ModelRequest
 from shearpin.pricing import Pricing, TokenUsage
 from shearpin.report.budget import BudgetReport
 from shearpin.verdicts import Block, Halt, Nudge, Verdict

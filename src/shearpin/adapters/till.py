@@ -9,7 +9,7 @@ from typing import NamedTuple
 from shearpin.adapters.places import Place
 from shearpin.adapters.settling import Outcome, estimated
 from shearpin.core.estimate import Estimate
-from shearpin.ledgers.purse import Bill
+from shearpin.ledgers.requests import Bill
 from shearpin.pricing import ModelPrice, Pricing, TokenUsage, cost
 
 __all__ = ["PricedCall", "Till"]
