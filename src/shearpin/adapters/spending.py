@@ -188,7 +188,12 @@ class Spending:
             return Closed(outcome.usage)
         if self.purse.estimate_of(id) is None:  # it could not be measured before
             self.purse.force_model(ModelRequest(id, "", 0.0, 0))
-        usage = outcome.usage or self.till.guessed(outcome, self.purse.estimate_of(id), call)
+        usage = outcome.usage
+        if usage is None:
+            usage = self.till.guessed(outcome, self.purse.estimate_of(id), call)
+        elif not usage.prompt_tokens:  # a prompt is never empty: the provider has left it out
+            prompt = self.till.guessed(outcome, self.purse.estimate_of(id), call).input
+            usage = usage._replace(input=prompt, estimated=True)
         notices = self.purse.close_model(id, self.till.bill(usage, call, steps=1))
         if outcome.message is not None:
             self._batch(outcome.message)
