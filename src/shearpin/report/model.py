@@ -16,6 +16,7 @@ from shearpin.core.session import Session, Spend
 from shearpin.events import RunOutcome
 from shearpin.findings import Evidence, Severity
 from shearpin.report.budget import BudgetReport
+from shearpin.report.interventions import Intervention, interventions_of
 from shearpin.report.remedies import remedy_for
 from shearpin.report.taxonomy import Kind, kind_of
 
@@ -114,6 +115,11 @@ class Report:
         return None if decisive is None else kind_of(decisive.rule, decisive.evidence)
 
     @property
+    def interventions(self) -> tuple[Intervention, ...]:
+        """What became of each nudge and block."""
+        return interventions_of(self.verdicts, self.transitions, self.outcome)
+
+    @property
     def remedy(self) -> str | None:
         """What to change if the decisive verdict was wrong; None where all was quiet."""
         decisive = self.decisive
@@ -151,6 +157,7 @@ class Report:
             "verdicts": [_verdict(record, texts) for record in self.verdicts],
             "notes": [record._asdict() for record in self.notes],
             "transitions": [record._asdict() for record in self.transitions],
+            "interventions": [one._asdict() for one in self.interventions],
             "faults": list(self.faults),
             "omitted": self.omitted,
         }
