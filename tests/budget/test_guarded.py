@@ -719,3 +719,18 @@ def test_two_budgets_for_one_scope_are_refused() -> None:
         shearpin.Guard(budget=5)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="unknown_price must be"):
         shearpin.Guard(budget="$1", unknown_price="free")  # type: ignore[arg-type]
+
+
+def test_a_stop_within_a_fallback_is_not_taken_for_the_first_failure() -> None:
+    model, spare = Paid(lambda messages, number: RuntimeError("no")), Paid(twice)
+
+    def node(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [model.with_fallbacks([spare]).invoke("hi")]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("node", node)
+    graph.add_edge(START, "node")
+    app = guarded(graph.compile(), "1 call")
+    result = app.invoke(HELLO)
+    assert (model.calls, spare.calls) == (1, 0)
+    assert "1 model call of the 1 model call" in texts(result)[-1]

@@ -27,6 +27,7 @@ __all__ = [
     "nested_spending",
     "open_spending",
     "orders_in",
+    "refused_before",
     "spending_of",
 ]
 
@@ -107,6 +108,14 @@ def spending_of(run: Run) -> Spending | None:
     if nested is not None and nested[0] is run:
         return nested[1]
     return run.spending
+
+
+def refused_before(run: Run, task: str, error: BaseException) -> Halt | None:
+    """The refusal that an error of a task is a consequence of: fallbacks give the first error."""
+    spending = run.spending
+    if spending is None or not isinstance(error, Exception):
+        return None
+    return spending.refused.get(task)
 
 
 def ends_here(run: Run, halt: Halt) -> bool:

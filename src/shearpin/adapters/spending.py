@@ -73,9 +73,7 @@ class Spending:
     """See the module's contract.
 
     Args:
-        purse: account and ledger of the run.
-        funds: of the conversation.
-        pricing: of model calls.
+        purse: account and ledger of the run. funds: of the conversation. pricing: of model calls.
         rule: takes a verdict to the session, and says what the mode leaves of it.
         language: of the budget's own words.
         nested: whether this is the budget of a part of a larger run.
@@ -105,6 +103,7 @@ class Spending:
         self.till = Till(pricing, capped)
         self.prompts = Prompts()
         self._calls: dict[str, PricedCall] = {}
+        self.refused: dict[str, Halt] = {}  # by task; a refusal ends it, so there are few
 
     # -- model calls --------------------------------------------------------------------------
 
@@ -159,6 +158,7 @@ class Spending:
             refused = self._refuse(found, place, step)
             if refused is not None:
                 del self._calls[id]
+                self.refused[place.task] = refused.halt
                 return refused
             self.purse.force_model(request)
         return None

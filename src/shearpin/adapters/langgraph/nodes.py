@@ -32,7 +32,7 @@ from shearpin.adapters.langgraph.speaking import (
 )
 from shearpin.adapters.langgraph.stopping import AFTER_HOOK, Endings
 from shearpin.adapters.messages import is_messages, nudge_message, removes, request_for
-from shearpin.adapters.metering import ends_here
+from shearpin.adapters.metering import ends_here, refused_before
 from shearpin.adapters.places import place_of
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
@@ -201,7 +201,8 @@ class GuardedNode(Runnable[Any, Any]):
         self, run: Run, visit: _Visit, config: RunnableConfig, error: BaseException
     ) -> None:
         """Turn a refused call into the end of the graph; pass everything else on."""
-        halt = None if isinstance(error, (GraphInterrupt, ParentCommand)) else stop_in(error)
+        passes = isinstance(error, (GraphInterrupt, ParentCommand))
+        halt = None if passes else stop_in(error) or refused_before(run, visit.task, error)
         if halt is not None:
             if run.stopped is None and visit.agent == "main" and not ends_here(run, halt):
                 return None
