@@ -139,3 +139,9 @@ def test_the_summary_counts_kinds_with_causes_and_advice(tmp_path: Path) -> None
     quiet.write_text(json.dumps({"run": "r", "steps": [step()]}))
     shown = CliRunner().invoke(main, ["replay", str(quiet), "--summary"])
     assert "every run was quiet" in shown.output
+
+
+def test_every_kind_is_in_the_documentation() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "tuning.md").read_text(encoding="utf-8")
+    for kind in KINDS.values():
+        assert f"| `{kind.name}` | {kind.cause} | {kind.advice} |" in page
