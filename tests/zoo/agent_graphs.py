@@ -232,7 +232,7 @@ EXHIBITS = [
         (turns[0], decide("approve"), decide("approve", "reject"), turns[1], decide("reject")),
     ),
     Exhibit("agent_structured_output", structured, turns),
-    Exhibit("agent_tool_error", failing_tool, turns),
+    Exhibit("agent_tool_error", failing_tool, turns, broken=True),
     Exhibit("agent_tool_retry", tool_retry, turns),
     Exhibit("agent_unknown_tool", unknown_tool, turns),
     Exhibit("agent_tools_that_act", tools_that_act, turns),

@@ -26,6 +26,8 @@ class Exhibit:
 
     A turn is an input, a `Command`, None to go on after a pause, or an `Act`. What is `parallel`
     runs things at the same time whatever the settings: the order of its events is an accident.
+    What becomes `broken` ends up with a history that real providers refuse, which a guard mends
+    unless it is told not to.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Exhibit:
     options: Mapping[str, Any] = field(default_factory=dict)
     only_async: bool = False
     parallel: bool = False
+    broken: bool = False
     needs: str | None = None
     since: tuple[int, int] = (1, 0)
 

@@ -51,7 +51,11 @@ each_state = pytest.mark.parametrize("state", ["memory", "checkpointer"])
 def pair(exhibit: Exhibit, state: Any = "auto") -> tuple[Graph, Graph]:
     """The same exhibit twice, plain and guarded."""
     exhibit.require()
-    return exhibit.build(), shearpin.guard(exhibit.build(), state=state)
+    return exhibit.build(), shearpin.guard(exhibit.build(), state=state, repair=repair(exhibit))
+
+
+def repair(exhibit: Exhibit) -> str:
+    return "off" if exhibit.broken else "lend"
 
 
 def synchronous(exhibit: Exhibit) -> None:
@@ -223,7 +227,7 @@ def test_derived_graphs_stay_guarded(exhibit: Exhibit) -> None:
     derived = guarded.with_config(tags=["x"]).copy()
     assert type(derived) is type(guarded)
     assert outside(derived) == outside(plain.with_config(tags=["x"]).copy())
-    assert shearpin.guard(guarded) is guarded
+    assert shearpin.guard(guarded, repair=repair(exhibit)) is guarded
 
 
 @every

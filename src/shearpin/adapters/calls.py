@@ -161,6 +161,9 @@ class CallLayer(BaseCallbackHandler):
             usage = closed.usage
             for nudge in closed.nudges:
                 self.run.keep(nudge)
+        requests = requests_of(message) if message is not None else ()
+        if requests:
+            self.run.numbers.asked({request.id for request in requests})
         self.run.after(
             ModelReturned(
                 self.run.now(),
@@ -168,7 +171,7 @@ class CallLayer(BaseCallbackHandler):
                 opened.agent,
                 opened.node,
                 text=found.text,
-                requests=requests_of(message) if message is not None else (),
+                requests=requests,
                 usage=fact_usage(usage),
                 model=opened.name or None,
             )

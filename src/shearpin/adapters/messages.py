@@ -27,10 +27,12 @@ __all__ = [
     "answer_id",
     "content_text",
     "has_genuine_turn",
+    "is_last_word",
     "is_messages",
     "last_word",
     "last_word_id",
     "nudge_message",
+    "reason_of",
     "removes",
     "request_for",
     "requests_of",
@@ -133,33 +135,52 @@ def request_for(call: str, messages: Sequence[object]) -> ToolRequest | None:
     return None
 
 
-def answer(run: str, request: ToolRequest, text: str) -> ToolMessage:
-    """The answer to a call that was not run."""
+def answer(run: str, request: ToolRequest, text: str, times: int = 0) -> ToolMessage:
+    """The answer to a call that was not run; `times` counts how often its id was used."""
     return ToolMessage(
         content=text,
         name=request.name,
         tool_call_id=request.id,
         status="error",
-        id=answer_id(run, request.id),
+        id=answer_id(run, request.id, times),
     )
 
 
-def answer_id(run: str, call: str) -> str:
-    """The id of our answer to a call: the same whoever gives it, so that none is given twice."""
-    return str(uuid.uuid5(_SPACE, f"{run}:answer:{call}"))
+def answer_id(run: str, call: str, times: int = 0) -> str:
+    """The id of our answer to a call: the same whoever gives it, so that none is given twice.
+
+    Models may use an id again, and an answer must not take the place of an earlier one.
+    """
+    again = f":{times}" if times > 1 else ""
+    return str(uuid.uuid5(_SPACE, f"{run}:answer:{call}{again}"))
 
 
 def last_word(run: str, halt: Halt) -> AIMessage:
     """The honest last word of a stopped run."""
-    reason: dict[str, object] = {"reason": halt.reason}
-    if halt.finding is not None:
-        reason["finding"] = halt.finding.family
-        reason["evidence"] = dict(halt.finding.summary())
     return AIMessage(
         content=halt.message or f"Stopped: {halt.reason}.",
         id=last_word_id(run),
-        response_metadata={MARK: reason},
+        response_metadata={MARK: reason_of(run, halt)},
     )
+
+
+def reason_of(run: str, halt: Halt) -> dict[str, object]:
+    """Why a run was stopped, for programs; `run` is how its report is found."""
+    reason: dict[str, object] = {"reason": halt.reason, "run": run}
+    if halt.finding is not None:
+        reason["finding"] = halt.finding.family
+        reason["evidence"] = dict(halt.finding.summary())
+    return reason
+
+
+def is_last_word(run: str, message: BaseMessage) -> bool:
+    """Whether a message is how this run was ended, in our words or the model's."""
+    if message.id == last_word_id(run):
+        return True
+    mark = cast("object", message.response_metadata.get(MARK))
+    if not isinstance(message, AIMessage) or not isinstance(mark, Mapping):
+        return False
+    return cast("Mapping[str, object]", mark).get("run") == run
 
 
 def last_word_id(run: str) -> str:

@@ -8,6 +8,7 @@ calls.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import TypeVar
 from zlib import crc32
 
@@ -39,7 +40,8 @@ class Numbers:
 
     def __init__(self) -> None:
         self._tasks: dict[str, _Task] = {}
-        self._answered: dict[str, None] = {}
+        self._answered: dict[tuple[str, int], None] = {}
+        self._asked: dict[str, int] = {}
         self._unnamed: dict[str, None] = {}
         self._lock = threading.Lock()
 
@@ -62,12 +64,23 @@ class Numbers:
                 _keep(self._unnamed, name, None)
             else:
                 _keep(task.aliases, named, found)
-                _keep(self._answered, named, None)
+                _keep(self._answered, (named, self._asked.get(named, 0)), None)
             return found
+
+    def asked(self, given: Iterable[str]) -> None:
+        """A model has asked for calls under these ids, which it may have used before."""
+        with self._lock:
+            for name in given:
+                count = self._asked.pop(name, 0)
+                _keep(self._asked, name, count + 1)
+
+    def times(self, given: str) -> int:
+        """How often a model has asked for a call under this id."""
+        return self._asked.get(given, 0)
 
     def knows(self, given: str, tool: str) -> bool:
         """Whether a call that a model asked for has been reported, or may have been."""
-        return given in self._answered or tool in self._unnamed
+        return (given, self._asked.get(given, 0)) in self._answered or tool in self._unnamed
 
     def forget(self, scope: str) -> None:
         """A task starts (again) or is over: its calls are numbered from zero."""

@@ -17,12 +17,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from shearpin import clock
+from shearpin.adapters.carrying import carried
 from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.numbering import Numbers
+from shearpin.adapters.repair import Histories
 from shearpin.adapters.settling import Chunks
 from shearpin.adapters.spending import Spending
 from shearpin.adapters.thoughts import Thoughts, thoughts_of
-from shearpin.core.journal import Record, VerdictRecord
+from shearpin.adapters.ways import Ways
+from shearpin.core.journal import NoteRecord, Record, VerdictRecord
 from shearpin.events import (
     Fact,
     ModelCalled,
@@ -33,6 +36,7 @@ from shearpin.events import (
     ThoughtEmbedded,
     TurnStarted,
 )
+from shearpin.switch import SWITCH
 from shearpin.verdicts import PROCEED, Halt, Nudge, Verdict
 
 __all__ = ["OpenCall", "Run"]
@@ -88,6 +92,9 @@ class Run:
         halted: the stop that the run ended with.
         redirects: whether guarded nodes are there to turn a refusal into a normal end.
         spending: its budget, where there is one.
+        ways: what it does besides speaking, blocking and ending.
+        repair: what to do where the history is broken: `lend`, `save` or `off`.
+        histories: which histories were found valid so far.
     """
 
     graph: str
@@ -105,7 +112,10 @@ class Run:
     redirects: bool = True
     resumed: bool = False
     spending: Spending | None = None
+    repair: str = "lend"
+    ways: Ways = field(default_factory=Ways)
     numbers: Numbers = field(default_factory=Numbers)
+    histories: Histories = field(default_factory=Histories)
     records: list[Record] = field(default_factory=list[Record])
     answering: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     open: dict[uuid.UUID, OpenCall] = field(default_factory=dict[uuid.UUID, OpenCall])
@@ -115,6 +125,7 @@ class Run:
     _refusals: dict[str, int] = field(default_factory=dict[str, int])
     _nudges: list[Waiting] = field(default_factory=list[Waiting])
     _missed: set[str] = field(default_factory=set[str])
+    _noted: dict[str, NoteRecord | None] = field(default_factory=dict[str, "NoteRecord | None"])
     _lengths: dict[str, int] = field(default_factory=dict[str, int])
     _thoughts: Thoughts | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -146,7 +157,7 @@ class Run:
         if outcome == "completed" and self.interrupted:
             outcome = "interrupted"
         if outcome in ("completed", "interrupted") and self.stopped is not None:
-            outcome = "stopped"
+            outcome = "interrupted" if self.ways.pausing else "stopped"
         self.halted = self.stopped
         self.closed = True
         if self.spending is not None:
@@ -171,29 +182,45 @@ class Run:
     @property
     def stopped(self) -> Halt | None:
         """The stop that all further calls are refused with; None while the run may go on."""
+        if SWITCH.is_off():
+            return None
         return self.state.judge.ask(lambda session: session.stopped, None)
 
     def collect(self) -> None:
         """Move what the session wrote down since the last time into the run's own records."""
         news: list[Record] = self.state.judge.ask(lambda session: list(session.drain()), [])
-        self.records = [*self.records, *news][-_MOST_RECORDS:]
+        with self._lock:
+            noted = [record for record in self._noted.values() if record is not None]
+            self._noted.update(dict.fromkeys(self._noted))
+        self.records = [*self.records, *noted, *news][-_MOST_RECORDS:]
+
+    def note(self, record: NoteRecord) -> bool:
+        """Write a remark into the report; False where it was made before in this run."""
+        with self._lock:
+            if record.key in self._noted or len(self._noted) >= _MOST_RECORDS:
+                return False
+            self._noted[record.key] = record
+            return True
 
     # -- facts and verdicts ---------------------------------------------------------------------
 
     def before(self, fact: Fact) -> Verdict:
         """Tell the core what is about to happen."""
+        if self.ways.hides(fact):
+            return PROCEED
         if self._thoughts is not None and isinstance(fact, ModelCalled):
             self._hear(self._thoughts, fact)
-        return self.state.judge.before(fact)
+        verdict = self.state.judge.before(fact)
+        return verdict if verdict is PROCEED else carried(self, fact, verdict)
 
     def after(self, fact: Fact) -> Verdict:
         """Tell the core what happened, and keep a nudge that it answers with for later."""
+        if self.ways.hides(fact):
+            return PROCEED
         if self._thoughts is not None and isinstance(fact, ModelReturned):
             self._thoughts.hand_in(fact.agent, fact.text)
         verdict = self.state.judge.after(fact)
-        if verdict is not PROCEED and isinstance(verdict, Nudge):
-            self.keep(verdict)
-        return verdict
+        return verdict if verdict is PROCEED else carried(self, fact, verdict)
 
     def _hear(self, thoughts: Thoughts, fact: ModelCalled) -> None:
         """Tell the core of the thoughts that were embedded by now."""
@@ -215,6 +242,10 @@ class Run:
             with self._lock:
                 self._missed.add(message)
 
+    def leaves_alone(self, node: str) -> bool:
+        """Whether a node is to be executed as if there were no guard."""
+        return self.closed or self.ways.apart("", node)
+
     @property
     def speaks(self) -> bool:
         """Whether models have a part in this turn; if not, there is little to watch."""
@@ -223,7 +254,7 @@ class Run:
     @property
     def has_nudges(self) -> bool:
         """Whether a nudge waits."""
-        return bool(self._nudges)
+        return bool(self._nudges) and not SWITCH.is_off()
 
     def take_nudges(self, agent: str) -> list[Nudge]:
         """The nudges that wait for an agent; they will not be given out again."""

@@ -17,6 +17,7 @@ from shearpin.adapters.metering import Orders, open_spending
 from shearpin.adapters.reports import report_of, tripped
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
+from shearpin.adapters.ways import Ways
 from shearpin.events import RunOutcome
 from shearpin.recipe import Guard
 from shearpin.report.model import Report
@@ -50,6 +51,7 @@ def guarded_scope(guard: Guard, name: str, thread: str | None) -> Generator[Guar
         yield GuardRun(outer, guard)
         return
     run = Run(name, thread, ThreadState.fresh(guard.settings, clock.monotonic))
+    run.repair, run.ways = guard.repair, Ways(guard)
     run.begin(new_turn=True)
     open_spending(run, guard, Orders(), new_turn=True)
     token = HANDLER.set(CallLayer(run))

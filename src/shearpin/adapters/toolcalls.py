@@ -21,6 +21,7 @@ from shearpin.adapters.places import Place, place_of
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
 from shearpin.adapters.spending import Spending
+from shearpin.adapters.timing import CutOff, atimed, timed
 from shearpin.events import CallStatus, ToolCalled, ToolRequest, ToolReturned
 from shearpin.verdicts import Block, Halt, Verdict
 
@@ -49,7 +50,7 @@ def around(
     if not isinstance(asked, _Asked):
         return execute() if asked is None else asked
     try:
-        result = execute()
+        result = timed(asked.spending, asked.request.name, execute)
     except BaseException as error:
         return _failed(run, asked, error)
     return _answered(run, asked, result)
@@ -67,7 +68,7 @@ async def aaround(
     if not isinstance(asked, _Asked):
         return await execute() if asked is None else asked
     try:
-        result = await execute()
+        result = await atimed(asked.spending, asked.request.name, execute)
     except BaseException as error:
         return _failed(run, asked, error)
     return _answered(run, asked, result)
@@ -110,16 +111,20 @@ def _ask(
 def _refuse(run: Run, asked: _Asked, verdict: Block | Halt) -> ToolMessage:
     text = verdict.message if isinstance(verdict, Block) else not_run(verdict)
     _report(run, asked, None, "blocked")
-    return answer(run.id, asked.request, text)
+    return answer(run.id, asked.request, text, run.numbers.times(asked.request.id))
 
 
 def _failed(run: Run, asked: _Asked, error: BaseException) -> ToolMessage:
     run.answering.pop(asked.call, None)
+    if isinstance(error, CutOff):
+        _pay(run, asked)
+        _report(run, asked, str(error), "error")
+        return answer(run.id, asked.request, str(error), run.numbers.times(asked.request.id))
     halt = stop_in(error)
     if halt is not None:
         _pay(run, asked)
-        local = run.stopped is None
-        return answer(run.id, asked.request, halt.message if local else not_run(halt))
+        text = halt.message if run.stopped is None else not_run(halt)
+        return answer(run.id, asked.request, text, run.numbers.times(asked.request.id))
     if not isinstance(error, GraphBubbleUp):
         _pay(run, asked)
     elif asked.spending is not None:

@@ -19,14 +19,17 @@ from langgraph.types import Command
 from shearpin.adapters import toolcalls
 from shearpin.adapters.calls import HANDLER, CallLayer, current_run
 from shearpin.adapters.langchain.clamping import affordable
+from shearpin.adapters.langchain.landing import final_answer, final_request, without_tools
 from shearpin.adapters.langchain.tenancy import Tenancy, ambient_config
+from shearpin.adapters.mending import mend
 from shearpin.adapters.messages import last_word, nudge_message, unanswered
 from shearpin.adapters.places import place_of
 from shearpin.adapters.reports import report_of, tripped
 from shearpin.adapters.run import Run
-from shearpin.adapters.signals import stop_in
+from shearpin.adapters.signals import HardStop, stop_in
 from shearpin.recipe import Guard, recipe_of
 from shearpin.report.model import Report
+from shearpin.switch import SWITCH
 from shearpin.verdicts import Halt
 
 __all__ = ["GuardMiddleware"]
@@ -80,16 +83,23 @@ class GuardMiddleware(_Middleware):
         if run is None:
             return handler(request)
         halt = run.stopped
-        if halt is not None:
-            return self._last_answer(run, halt)
-        with _within(run):
-            try:
-                return handler(affordable(run, _told(run, request)))
-            except BaseException as error:
-                halt = stop_in(error)
-                if halt is None:
-                    raise
-        return self._last_answer(run, halt)
+        if halt is None:
+            with _within(run):
+                try:
+                    return handler(affordable(run, _told(run, request)))
+                except BaseException as error:
+                    halt = stop_in(error)
+                    if halt is None:
+                        raise
+        final, answer = final_request(run, request, halt), None
+        if final is not None:
+            with _within(run):
+                try:
+                    answer = final_answer(run, handler(affordable(run, final)), halt)
+                except (Exception, HardStop) as error:
+                    if stop_in(error) is None:
+                        run.fault("landing", error)
+        return self._last_answer(run, halt) if answer is None else answer
 
     async def awrap_model_call(
         self, request: AnyRequest, handler: Callable[[AnyRequest], Awaitable[ModelResponse[Any]]]
@@ -99,16 +109,23 @@ class GuardMiddleware(_Middleware):
         if run is None:
             return await handler(request)
         halt = run.stopped
-        if halt is not None:
-            return self._last_answer(run, halt)
-        with _within(run):
-            try:
-                return await handler(affordable(run, _told(run, request)))
-            except BaseException as error:
-                halt = stop_in(error)
-                if halt is None:
-                    raise
-        return self._last_answer(run, halt)
+        if halt is None:
+            with _within(run):
+                try:
+                    return await handler(affordable(run, _told(run, request)))
+                except BaseException as error:
+                    halt = stop_in(error)
+                    if halt is None:
+                        raise
+        final, answer = final_request(run, request, halt), None
+        if final is not None:
+            with _within(run):
+                try:
+                    answer = final_answer(run, await handler(affordable(run, final)), halt)
+                except (Exception, HardStop) as error:
+                    if stop_in(error) is None:
+                        run.fault("landing", error)
+        return self._last_answer(run, halt) if answer is None else answer
 
     # -- tools ------------------------------------------------------------------------------------
 
@@ -145,6 +162,8 @@ class GuardMiddleware(_Middleware):
     # -- shared -----------------------------------------------------------------------------------
 
     def _run_of(self, request: AnyRequest) -> Run | None:
+        if SWITCH.is_off():
+            return None
         run = current_run()
         if run is not None:
             return run
@@ -156,6 +175,8 @@ class GuardMiddleware(_Middleware):
             return None
 
     def _call_of(self, request: ToolCallRequest) -> tuple[Run, Mapping[str, Any]] | None:
+        if SWITCH.is_off():
+            return None
         try:
             config = cast(
                 "Mapping[str, Any]",
@@ -174,18 +195,25 @@ class GuardMiddleware(_Middleware):
 
 
 def _told(run: Run, request: AnyRequest) -> AnyRequest:
-    """The request with the nudges that wait for this agent in it; the state is left alone."""
-    if not run.has_nudges:
-        return request
+    """The request with its history mended and the nudges that wait for this agent in it.
+
+    The state is left alone.
+    """
     try:
-        messages = cast("list[BaseMessage]", request.messages)
-        if unanswered(messages):
+        config = ambient_config()
+        agent = place_of(config.get("metadata")).agent
+        given = cast("list[BaseMessage]", request.messages)
+        fixed = mend(run, f"request:{agent}", given, agent=agent, asks=True)
+        messages = given if fixed is None else fixed.messages
+        if run.has_nudges and not unanswered(messages):
+            news = [nudge_message(run.id, nudge) for nudge in run.take_nudges(agent)]
+            messages = [*messages, *news] if news else messages
+        request = without_tools(run, agent, request)
+        if messages is given:
             return request
-        agent = place_of(ambient_config().get("metadata")).agent
-        news = [nudge_message(run.id, nudge) for nudge in run.take_nudges(agent)]
-        return request.override(messages=cast("Any", [*messages, *news])) if news else request
+        return request.override(messages=cast("Any", messages))
     except Exception as error:
-        run.fault("middleware.nudge", error)
+        run.fault("middleware.told", error)
         return request
 
 

@@ -19,6 +19,7 @@ from shearpin import clock
 from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.metering import open_spending, orders_in
 from shearpin.adapters.run import Run
+from shearpin.adapters.ways import Ways
 from shearpin.recipe import Guard
 
 __all__ = ["Tenancy", "ambient_config"]
@@ -87,6 +88,7 @@ class Tenancy:
         thread = values.get("thread_id")
         name = self._guard.name or str(metadata.get("lc_agent_name") or "agent")
         run = Run(name, None if thread is None else str(thread), state)
+        run.repair, run.ways = self._guard.repair, Ways(self._guard)
         run.begin(new_turn=True)
         open_spending(run, self._guard, orders_in(values), new_turn=True)
         self._runs[key] = self._latest = run

@@ -15,22 +15,25 @@ import copy
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from types import MethodType
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables.config import set_config_context, var_child_runnable_config
+from langgraph import types
 from langgraph.channels.base import BaseChannel
 from langgraph.channels.binop import BinaryOperatorAggregate
 from langgraph.channels.last_value import LastValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.func import entrypoint
 from langgraph.graph import StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES as REMOVE_ALL
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
 
 __all__ = [
     "PREVIOUS",
+    "REMOVE_ALL",
     "AnyGraph",
     "AnyNode",
     "AnyRunnable",
@@ -38,6 +41,7 @@ __all__ = [
     "Returned",
     "StateGraph",
     "ToolNode",
+    "adds_messages",
     "ambient",
     "configurable",
     "entrypoint",
@@ -45,19 +49,25 @@ __all__ = [
     "install",
     "is_idle",
     "is_nested",
+    "is_sent",
     "message_channel",
+    "node_names",
+    "overwriting",
     "read_channel",
     "reducers",
     "returned_by",
     "saver_of",
     "self_test",
+    "stream_writer",
     "with_cache",
     "with_calls",
     "with_nodes",
+    "within",
 ]
 
 
 AnyRunnable = Runnable[Any, Any]
+T = TypeVar("T")
 
 try:
     from langgraph.pregel._read import DEFAULT_BOUND
@@ -65,6 +75,8 @@ try:
     _idle: AnyRunnable | None = DEFAULT_BOUND
 except ImportError:  # `self_test` tells
     _idle = None
+
+Overwrite = cast("Callable[[object], object] | None", getattr(types, "Overwrite", None))
 
 Returned = Literal["text", "message"]
 
@@ -75,6 +87,8 @@ _CONFIGURABLE = "configurable"
 _READ = "__pregel_read"
 _CHECKPOINTER = "__pregel_checkpointer"
 _TASK = "__pregel_task_id"
+_RUNTIME = "__pregel_runtime"
+_PUSHED = "__pregel_push"
 
 
 class AnyNode(Protocol):
@@ -120,9 +134,17 @@ def is_idle(node: AnyNode) -> bool:
     return node.bound is _idle
 
 
-def executable_with(node: AnyNode, bound: AnyRunnable | None) -> AnyRunnable | None:
-    """What LangGraph executes for a node, with `bound` in place of its main part where given."""
-    return node.node if bound is None else node.copy({"bound": bound}).node
+def executable_with(
+    node: AnyNode, bound: AnyRunnable | None, *, first_writer: bool = False
+) -> AnyRunnable | None:
+    """What LangGraph executes for a node, with `bound` in place of its main part where given.
+
+    `first_writer` leaves out the writers of static edges.
+    """
+    if bound is None:
+        return node.node
+    writers = {"writers": node.writers[:1]} if first_writer else {}
+    return node.copy({"bound": bound, **writers}).node
 
 
 def install(node: AnyNode, runnable: AnyRunnable) -> AnyNode:
@@ -164,6 +186,17 @@ def self_test(graph: AnyGraph) -> str | None:
     except Exception as error:
         return f"nodes cannot be copied: {type(error).__name__}: {error}"
     return None
+
+
+def node_names(graph: AnyGraph) -> list[str]:
+    """The names of a graph's nodes and of those in its subgraphs."""
+    found: dict[str, None] = {}
+    waiting: list[AnyGraph] = [graph]
+    while waiting:
+        current = waiting.pop()
+        found.update(dict.fromkeys(name for name in current.nodes if name != "__start__"))
+        waiting += [n.bound for n in current.nodes.values() if isinstance(n.bound, Pregel)]
+    return sorted(found)
 
 
 # -- tool nodes ---------------------------------------------------------------------------------
@@ -240,6 +273,12 @@ def message_channel(graph: AnyGraph) -> tuple[str, bool] | None:
     return ("__root__", "__root__" in merged) if "__root__" in graph.channels else None
 
 
+def adds_messages(graph: AnyGraph, name: str) -> bool:
+    """Whether a channel takes messages by id, so that all of them can be replaced by an update."""
+    operator = getattr(graph.channels.get(name), "operator", None)
+    return "add_messages" in getattr(getattr(operator, "func", operator), "__name__", "")
+
+
 def returned_by(graph: AnyGraph) -> Returned | None:
     """What an entrypoint declares to return, if that is a text or a message."""
     if PREVIOUS not in graph.channels:
@@ -255,6 +294,32 @@ def read_channel(config: RunnableConfig, channel: str) -> object:
     """The value of a channel as a running task sees it, with the task's own writes."""
     values = cast("Mapping[str, Any]", config.get(_CONFIGURABLE) or {})
     return values[_READ](channel, True)
+
+
+def overwriting(value: object) -> object | None:
+    """An update that takes the place of a merged channel's value; None where there is none."""
+    return None if Overwrite is None else Overwrite(value)
+
+
+# -- tasks --------------------------------------------------------------------------------------
+
+
+def is_sent(config: RunnableConfig) -> bool:
+    """Whether a task was sent with an input of its own, instead of being led to by an edge."""
+    metadata = cast("Mapping[str, Any]", config.get("metadata") or {})
+    return _PUSHED in (metadata.get("langgraph_triggers") or ())
+
+
+def stream_writer(config: RunnableConfig) -> Callable[[Any], None]:
+    """What writes to the stream of mode `custom` from a running task."""
+    values = cast("Mapping[str, Any]", config.get(_CONFIGURABLE) or {})
+    return cast("Callable[[Any], None]", values[_RUNTIME].stream_writer)
+
+
+def within(config: RunnableConfig, act: Callable[[], T]) -> T:
+    """Do something as the code of a running task would."""
+    with set_config_context(config) as context:
+        return context.run(act)
 
 
 # -- configuration ------------------------------------------------------------------------------

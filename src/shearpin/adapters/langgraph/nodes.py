@@ -7,7 +7,7 @@ node's own first writer only, never into channels of its own. A fault of this la
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -23,15 +23,12 @@ from shearpin.adapters.langgraph.compat import (
     executable_with,
 )
 from shearpin.adapters.langgraph.delta import delta_of
-from shearpin.adapters.langgraph.speaking import (
-    Unlending,
-    may_speak,
-    member,
-    spoken_to,
-    written_messages,
-)
+from shearpin.adapters.langgraph.lending import history_key, lent
+from shearpin.adapters.langgraph.pausing import ask
+from shearpin.adapters.langgraph.speaking import Unlending, member, written_messages
 from shearpin.adapters.langgraph.stopping import AFTER_HOOK, Endings
-from shearpin.adapters.messages import is_messages, nudge_message, removes, request_for
+from shearpin.adapters.langgraph.turning import back_again, other_way, way_to_end
+from shearpin.adapters.messages import is_messages, removes, request_for
 from shearpin.adapters.metering import ends_here, refused_before
 from shearpin.adapters.places import place_of
 from shearpin.adapters.run import Run
@@ -73,6 +70,11 @@ class NodePlan:
     cached: bool
 
     @property
+    def quiet(self) -> bool:
+        """Nobody reads a conversation here that could be lent anything."""
+        return self.answers or self.contains or self.endings.channel is None
+
+    @property
     def runs_when_stopped(self) -> bool:
         """After-hooks run in a stopped run, and tool nodes answer what was asked for."""
         return self.answers or self.name.endswith(AFTER_HOOK)
@@ -97,7 +99,7 @@ class GuardedNode(Runnable[Any, Any]):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         handler = HANDLER.get()
-        if handler is None or handler.run.closed or config is None:
+        if handler is None or config is None or handler.run.leaves_alone(self.plan.name):
             return self.plan.inner.invoke(input, config, **kwargs)
         run = handler.run
         visit = self._enter(run, input, config)
@@ -111,7 +113,7 @@ class GuardedNode(Runnable[Any, Any]):
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         handler = HANDLER.get()
-        if handler is None or handler.run.closed or config is None:
+        if handler is None or config is None or handler.run.leaves_alone(self.plan.name):
             return await self.plan.inner.ainvoke(input, config, **kwargs)
         run = handler.run
         visit = self._enter(run, input, config)
@@ -127,7 +129,7 @@ class GuardedNode(Runnable[Any, Any]):
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Any]:
         handler = HANDLER.get()
-        if handler is None or handler.run.closed or config is None:
+        if handler is None or config is None or handler.run.leaves_alone(self.plan.name):
             yield from self.plan.inner.stream(input, config, **kwargs)
             return
         run = handler.run
@@ -148,7 +150,7 @@ class GuardedNode(Runnable[Any, Any]):
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
         handler = HANDLER.get()
-        if handler is None or handler.run.closed or config is None:
+        if handler is None or config is None or handler.run.leaves_alone(self.plan.name):
             async for chunk in self.plan.inner.astream(input, config, **kwargs):
                 yield chunk
             return
@@ -175,12 +177,19 @@ class GuardedNode(Runnable[Any, Any]):
             run.numbers.forget(place.task)
             verdict = run.before(NodeEntered(run.now(), plan.name, place.task, place.agent))
             if verdict is not PROCEED and isinstance(verdict, Halt) and not plan.runs_when_stopped:
-                return _Visit(place.task, place.agent, input, plan.inner, verdict)
+                way = way_to_end(run, plan, place.agent, input, verdict, config)
+                if way is None:
+                    return _Visit(place.task, place.agent, input, plan.inner, verdict)
+                return _Visit(place.task, place.agent, *way)
+            if run.ways.diversion is not None:
+                other = other_way(run, plan, place.agent, config)
+                if other is not None:
+                    return _Visit(place.task, place.agent, input, other)
+            run.ways.visit(place.agent, run.step, plan.name, input)
             if run.speakers:
                 self._watch_history(run, place.agent, input, config)
-                if run.has_nudges and (place.agent, plan.name) in run.speakers:
-                    return self._speak(run, _Visit(place.task, place.agent, input, plan.inner))
-            return _Visit(place.task, place.agent, input, plan.inner)
+            visit = _Visit(place.task, place.agent, input, plan.inner)
+            return visit if plan.quiet else self._lend(run, visit, config)
         except Exception as error:
             run.fault("nodes.enter", error)
             return _Visit("", "main", input, plan.inner)
@@ -206,7 +215,7 @@ class GuardedNode(Runnable[Any, Any]):
         if halt is not None:
             if run.stopped is None and visit.agent == "main" and not ends_here(run, halt):
                 return None
-            return self._end(run, halt, config)
+            return self._ended(run, visit, halt, config)
         try:
             if isinstance(error, GraphInterrupt):
                 run.interrupted = True
@@ -219,6 +228,21 @@ class GuardedNode(Runnable[Any, Any]):
         except Exception as fault:
             run.fault("nodes.failed", fault)
         raise error
+
+    def _ended(self, run: Run, visit: _Visit, halt: Halt, config: RunnableConfig) -> None:
+        """A call was refused within the node: it may have its turn again, or ask a person."""
+        if run.ways.on_stop in ("wrap_up", "pause"):
+            command: Any = None
+            try:
+                command = back_again(run, self.plan, visit.agent, visit.input, halt, config)
+            except Exception as error:
+                run.fault("nodes.ended", error)
+            if command is not None:
+                self.plan.node.writers[0].invoke(command, config)
+                return
+            if run.ways.on_stop == "pause" and self.plan.endings.entrypoint:
+                ask(run, halt, config)
+        self._end(run, halt, config)
 
     def _end(self, run: Run, halt: Halt, config: RunnableConfig) -> None:
         plan = self.plan
@@ -235,25 +259,28 @@ class GuardedNode(Runnable[Any, Any]):
 
     # -- the conversation -------------------------------------------------------------------------
 
-    def _speak(self, run: Run, visit: _Visit) -> _Visit:
-        """Hand the node a copy of its input with the waiting nudges in it, where allowed."""
-        plan = self.plan
-        channel = plan.endings.channel
-        if channel is None or not may_speak(visit.input, channel):
+    def _lend(self, run: Run, visit: _Visit, config: RunnableConfig) -> _Visit:
+        """Hand the node a copy of its input with what it is lent in it, if anything."""
+        plan, channel = self.plan, self.plan.endings.channel
+        assert channel is not None
+        given = lent(
+            run,
+            visit.input,
+            channel,
+            history_key(config.get("metadata")),
+            agent=visit.agent,
+            speaks=(visit.agent, plan.name) in run.speakers,
+        )
+        if given is None:
             return visit
-        news = [nudge_message(run.id, nudge) for nudge in run.take_nudges(visit.agent)]
-        if not news:
-            return visit
-        told = spoken_to(visit.input, channel, news)
-        inner = executable_with(plan.node, Unlending(plan.bound, channel, news))
-        return visit._replace(input=told, inner=inner or plan.inner)
+        inner = executable_with(plan.node, Unlending(plan.bound, channel, given.messages))
+        return visit._replace(input=given.input, inner=inner or plan.inner)
 
     def _watch_history(self, run: Run, agent: str, input: Any, config: RunnableConfig) -> None:
         channel = self.plan.endings.channel
         messages: object = member(input, channel) if channel is not None else None
         if is_messages(messages):
-            metadata = cast("Mapping[str, Any]", config.get("metadata") or {})
-            graph = str(metadata.get("langgraph_checkpoint_ns", "")).rpartition("|")[0]
+            graph = history_key(config.get("metadata"))
             if run.shrank(graph, len(cast("list[Any]", messages))):
                 run.after(HistoryCompacted(run.now(), agent))
 

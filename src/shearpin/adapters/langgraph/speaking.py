@@ -17,31 +17,13 @@ from pydantic import BaseModel
 
 from shearpin.adapters.calls import HANDLER
 from shearpin.adapters.langgraph.compat import AnyRunnable
-from shearpin.adapters.messages import is_messages, unanswered
 
-__all__ = ["Unlending", "is_many", "may_speak", "member", "spoken_to", "written_messages"]
+__all__ = ["SHOWN", "Unlending", "is_many", "member", "with_member", "written_messages"]
 
 _ROOT = "__root__"
 _MOST_UPDATES = 16
-_SHOWN = "llm_input_messages"
+SHOWN = "llm_input_messages"
 """Where `create_react_agent`'s `pre_model_hook` leaves what the model is to see."""
-
-
-def may_speak(state: Any, channel: str) -> bool:
-    """Whether a message may be added to the conversation in a node's input now."""
-    messages = state if channel == _ROOT else member(state, channel)
-    return is_messages(messages) and not unanswered(messages)
-
-
-def spoken_to(state: Any, channel: str, news: Sequence[BaseMessage]) -> Any:
-    """A copy of a node's input with messages added to the conversation."""
-    if channel == _ROOT:
-        return [*state, *news]
-    told = with_member(state, channel, [*member(state, channel), *news])
-    shown = member(state, _SHOWN)
-    if is_messages(shown) and not unanswered(shown):
-        told = with_member(told, _SHOWN, [*shown, *news])
-    return told
 
 
 class Unlending(Runnable[Any, Any]):

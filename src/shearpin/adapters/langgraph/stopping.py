@@ -15,6 +15,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
+from shearpin.adapters.langgraph.announcing import announce
 from shearpin.adapters.langgraph.compat import (
     PREVIOUS,
     AnyGraph,
@@ -25,7 +26,7 @@ from shearpin.adapters.langgraph.compat import (
     read_channel,
     returned_by,
 )
-from shearpin.adapters.messages import answer, is_messages, last_word, last_word_id, unanswered
+from shearpin.adapters.messages import answer, is_last_word, is_messages, last_word, unanswered
 from shearpin.adapters.run import Run
 from shearpin.adapters.toolcalls import not_run
 from shearpin.verdicts import Halt
@@ -45,35 +46,40 @@ class Endings:
         merged: whether that channel merges updates; if not, it is written as a whole.
         exit: the first after-hook, where there is one.
         returns: for an entrypoint that declares to return a text or a message: which of them.
+        entrypoint: whether it is one, so that there is no other node to go to.
     """
 
     channel: str | None
     merged: bool
     exit: str | None
     returns: Returned | None = None
+    entrypoint: bool = False
 
     def end(self, run: Run, halt: Halt, node: AnyNode, config: RunnableConfig) -> None:
         """End the graph from within the task of a node, instead of the node's own writes."""
-        if self.returns is not None:
-            self._return(run, halt, node, config)
-            return
-        update = self._last_messages(run, halt, config)
-        if not node.writers or (update is None and self.exit is None):
-            return
-        writer = node.writers[0]
-        if self.channel == "__root__":
-            if update is not None:
-                writer.invoke(update, config)
-            return
-        named = {self.channel: update} if update is not None and self.channel else None
-        writer.invoke(Command(update=named, goto=self.exit or ()), config)
+        output = self.ending(run, halt, config)
+        if output is not None and node.writers:
+            node.writers[0].invoke(output, config)
 
-    def _return(self, run: Run, halt: Halt, node: AnyNode, config: RunnableConfig) -> None:
-        """Return the last word from an entrypoint; what it had saved stays."""
+    def ending(self, run: Run, halt: Halt, config: RunnableConfig) -> Any:
+        """What a node writes to end the graph; None where there is nothing to write."""
+        announce(run, config, halt)
+        if self.returns is not None:
+            return self._returned(run, halt, config)
+        update = self._last_messages(run, halt, config)
+        if update is None and self.exit is None:
+            return None
+        if self.channel == "__root__":
+            return update
+        named = {self.channel: update} if update is not None and self.channel else None
+        return Command(update=named, goto=self.exit or ())
+
+    def _returned(self, run: Run, halt: Halt, config: RunnableConfig) -> Any:
+        """The last word as an entrypoint's return value; what it had saved stays."""
         word = last_word(run.id, halt)
         value = word if self.returns == "message" else str(word.content)  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
         saved = read_channel(config, PREVIOUS)
-        node.writers[0].invoke(entrypoint.final(value=value, save=saved), config)
+        return entrypoint.final(value=value, save=saved)
 
     def _last_messages(
         self, run: Run, halt: Halt, config: RunnableConfig
@@ -84,14 +90,18 @@ class Endings:
         if not is_messages(held) and not (self.merged and self.channel == "messages" and not held):
             return None
         messages = cast("list[BaseMessage]", held or [])
-        if any(message.id == last_word_id(run.id) for message in messages[-4:]):
+        if any(is_last_word(run.id, message) for message in messages[-4:]):
             return None
         metadata = cast("Mapping[str, Any]", config.get("metadata") or {})
         namespace = str(metadata.get("langgraph_checkpoint_ns", ""))
         if not run.say_once(namespace.rpartition("|")[0]):
             return None
         text = not_run(halt)
-        answers = [answer(run.id, request, text) for request in unanswered(messages) if request.id]
+        answers = [
+            answer(run.id, request, text, run.numbers.times(request.id))
+            for request in unanswered(messages)
+            if request.id
+        ]
         news: list[BaseMessage] = [*answers, last_word(run.id, halt)]
         return news if self.merged else [*messages, *news]
 
@@ -101,4 +111,5 @@ def endings_of(graph: AnyGraph) -> Endings:
     found = message_channel(graph)
     hooks = [name for name in graph.nodes if name.endswith(AFTER_HOOK)]
     channel, merged = found if found is not None else (None, False)
-    return Endings(channel, merged, hooks[-1] if hooks else None, returned_by(graph))
+    entered = PREVIOUS in graph.channels
+    return Endings(channel, merged, hooks[-1] if hooks else None, returned_by(graph), entered)

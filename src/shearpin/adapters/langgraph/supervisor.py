@@ -23,6 +23,7 @@ from shearpin.adapters.langgraph.compat import (
     with_cache,
     with_nodes,
 )
+from shearpin.adapters.langgraph.saving import amended_input, mended_input
 from shearpin.adapters.langgraph.voyage import Voyage
 from shearpin.adapters.langgraph.wiring import WIRING, Wiring, guarded_nodes, wire, wiring_of
 from shearpin.adapters.langgraph.within import awithin, within
@@ -31,6 +32,7 @@ from shearpin.errors import ConfigError
 from shearpin.events import RunOutcome
 from shearpin.recipe import Guard
 from shearpin.report.model import Report
+from shearpin.switch import SWITCH
 
 __all__ = ["guarded_graph"]
 
@@ -106,14 +108,15 @@ def _stream(
     base: type[AnyGraph], wiring: Wiring, graph: AnyGraph, input: Any, config: Any, kwargs: Any
 ) -> Iterator[Any]:
     voyage = _open(wiring, graph, input, config, kwargs.get("context"))
-    chunks = base.stream(graph, input, config, **kwargs)
     if voyage is not None and voyage.run is None and voyage.saver is not None:
         snapshot = states.load(voyage.saver, voyage.thread or "", wiring.note)
         _resume(voyage, snapshot)
     if voyage is None or voyage.run is None:
-        yield from chunks
+        yield from base.stream(graph, input, config, **kwargs)
         return
     run, handler = voyage.run, voyage.handler
+    given = mended_input(run, graph, voyage.thread if voyage.saver else None, input)
+    chunks = base.stream(graph, given, config, **kwargs)
     outcome: RunOutcome = "failed"
     try:
         while True:
@@ -149,15 +152,16 @@ async def _astream(
     base: type[AnyGraph], wiring: Wiring, graph: AnyGraph, input: Any, config: Any, kwargs: Any
 ) -> AsyncIterator[Any]:
     voyage = _open(wiring, graph, input, config, kwargs.get("context"))
-    chunks = cast("Any", base.astream(graph, input, config, **kwargs))
     if voyage is not None and voyage.run is None and voyage.saver is not None:
         snapshot = await states.aload(voyage.saver, voyage.thread or "", wiring.note)
         _resume(voyage, snapshot)
     if voyage is None or voyage.run is None:
-        async for chunk in chunks:
+        async for chunk in base.astream(graph, input, config, **kwargs):
             yield chunk
         return
     run, handler = voyage.run, voyage.handler
+    given = await amended_input(run, graph, voyage.thread if voyage.saver else None, input)
+    chunks = cast("Any", base.astream(graph, given, config, **kwargs))
     outcome: RunOutcome = "failed"
     try:
         while True:
@@ -205,6 +209,8 @@ def _pauses(chunk: object) -> bool:
 def _open(wiring: Wiring, graph: AnyGraph, input: Any, config: Any, context: Any) -> Voyage | None:
     """A run for a new stream; None, with a warning, if the guard itself cannot start."""
     try:
+        if SWITCH.look():
+            return None
         voyage = Voyage(wiring, graph, input, config, context)
         state = voyage.known()
         if state is not None:

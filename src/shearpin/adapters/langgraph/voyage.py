@@ -16,6 +16,7 @@ from shearpin.adapters.metering import open_spending, orders_in
 from shearpin.adapters.reports import tripped
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
+from shearpin.adapters.ways import Ways
 from shearpin.events import RunOutcome
 
 __all__ = ["Voyage"]
@@ -78,6 +79,8 @@ class Voyage:
         wiring = self.wiring
         name = wiring.recipe.name or self.graph.get_name()
         run = Run(name, self.thread, state, wiring.now, redirects=wiring.redirects)
+        run.ways = Ways(wiring.recipe)
+        run.repair = wiring.recipe.repair
         new_turn = self.new_turn or self.thread is None
         run.begin(new_turn=new_turn)
         open_spending(run, wiring.recipe, self.orders, new_turn=new_turn)
