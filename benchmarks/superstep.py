@@ -193,8 +193,8 @@ def main() -> None:
         if options.only in " ".join(map(str, case)):
             rows.append(measure(case, options.pairs))
             print(rows[-1], flush=True)
-    if not options.only:
-        save("superstep", rows)
+            if not options.only:
+                save("superstep", rows)
     header = ["mode", "saver", "steps", "messages", "plain us", "guarded us", "added us", "range"]
     body = [
         [
