@@ -4,10 +4,10 @@
 
 Every rule is run as impatient as it can be, and whatever it says at a step is a sign. A sign's
 weight is the logarithm of how much more often it comes in labelled loops (from the onset, ten steps
-long) than in successful runs. The sum of weights decays from step to step and is never below zero; a
-nudge is given once it passes a bound. Weights, decay and bound are fixed on all sources but one: the
-bound is the lowest that nudges at most 0.6 % of their successful LLM runs. They are then measured on
-the one left out, next to the guard's own rules.
+long) than in successful runs. The sum of weights decays from step to step and is never below zero;
+a nudge is given once it passes a bound. Weights, decay and bound are fixed on all sources but one:
+the bound is the lowest that nudges at most 0.6 % of their successful LLM runs. They are then
+measured on the one left out, next to the guard's own rules.
 """
 
 from __future__ import annotations

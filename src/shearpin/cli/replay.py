@@ -18,6 +18,7 @@ __all__ = ["replay"]
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run, in order.")
+@click.option("--risk", is_flag=True, help="Add the loop probability of each run to the JSON.")
 @click.option("--summary", is_flag=True, help="Count kinds of loops, with causes and advice.")
 @click.option("--check", is_flag=True, help="Judge runs that carry `expect`; exit 1 if any fails.")
 @click.option(
@@ -35,6 +36,7 @@ __all__ = ["replay"]
 def replay(
     files: tuple[str, ...],
     as_json: bool,
+    risk: bool,
     summary: bool,
     check: bool,
     config: Path | None,
@@ -74,6 +76,7 @@ def replay(
     options = Options(
         files=files,
         as_json=as_json,
+        risk=risk,
         summary=summary,
         check=check,
         config=config,

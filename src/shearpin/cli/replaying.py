@@ -30,6 +30,7 @@ class Options(NamedTuple):
 
     files: tuple[str, ...]
     as_json: bool
+    risk: bool
     summary: bool
     check: bool
     config: Path | None
@@ -102,12 +103,24 @@ def _replay_file(
             totals.add(replay.row(failures, None if kind is None else kind.name))
             totals.faults += len(replay.faults)
             if out is not None:
-                out.write(orjson.dumps(replay.to_json(), option=orjson.OPT_APPEND_NEWLINE))
+                data = replay.to_json()
+                if options.risk:
+                    data["risk"] = _risk(run)
+                out.write(orjson.dumps(data, option=orjson.OPT_APPEND_NEWLINE))
             if stream.seekable():
                 advance(stream.tell() - position)
                 position = stream.tell()
         if out is not None:
             out.flush()
+
+
+def _risk(run: TraceRun) -> dict[str, object]:
+    """The highest loop probability of a run, and the step at which it was reached first."""
+    from shearpin.analysis.risk import shipped_model
+
+    scores = shipped_model().scores(run)
+    peak = max(scores, default=0.0)
+    return {"peak": round(peak, 3), "step": scores.index(peak) + 1 if scores else None}
 
 
 def _judged(run: TraceRun, replay: Replay) -> list[str] | None:
