@@ -21,6 +21,7 @@ from shearpin.adapters.places import Place
 from shearpin.adapters.prompts import Prompts, output_bound
 from shearpin.adapters.settling import Chunks, Outcome, failure_of, outcome_of
 from shearpin.adapters.till import PricedCall, Till
+from shearpin.adapters.turns import turns_of
 from shearpin.core.allowance import (
     block_words,
     exhausted_finding,
@@ -28,6 +29,7 @@ from shearpin.core.allowance import (
     landing_words,
     notice_finding,
     notice_words,
+    unpriced_finding,
 )
 from shearpin.core.books import Exhausted, Notice
 from shearpin.errors import PriceUnknownError
@@ -74,10 +76,9 @@ class Spending:
 
     Args:
         purse: account and ledger of the run. funds: of the conversation. pricing: of model calls.
-        rule: takes a verdict to the session, and says what the mode leaves of it.
-        language: of the budget's own words.
-        nested: whether this is the budget of a part of a larger run.
-        acts: whether the mode lets it act.
+        rule: takes a verdict to the session, and says what the mode leaves of it. language: of the
+        budget's own words. nested: whether this is the budget of a part of a larger run. acts:
+        whether the mode lets it act.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class Spending:
         self.till = Till(pricing, capped)
         self.prompts = Prompts()
         self._calls: dict[str, PricedCall] = {}
+        self.turns = turns_of(account)
         self.refused: dict[str, Halt] = {}  # by task; a refusal ends it, so there are few
 
     # -- model calls --------------------------------------------------------------------------
@@ -120,13 +122,10 @@ class Spending:
         """Set a model call aside, or refuse it.
 
         Args:
-            id: of this very provider call.
-            prompt: messages, or the text of a completion model.
+            id: of this very provider call. prompt: messages, or a text for a completion model.
             params: how the model is invoked: its limit, the tools it is offered.
-            metadata: LangChain's names of model and provider.
-            place: where it is made.
-            call: its identity when its task is re-executed.
-            step: the session's.
+            metadata: LangChain's names of model and provider. place: where it is made.
+            call: its identity when its task is re-executed. step: the session's.
         """
         model, provider = _text(metadata.get("ls_model_name")), _text(metadata.get("ls_provider"))
         messages = [HumanMessage(prompt)] if isinstance(prompt, str) else prompt
@@ -225,22 +224,8 @@ class Spending:
         self, error: PriceUnknownError, model: str | None, place: Place, step: int
     ) -> Refused | None:
         """No price, a dollar cap, and the policy refuses; observed, the call goes on uncounted."""
-        rule = "budget:unknown_price"
-        finding = Finding(
-            family="budget",
-            rule=rule,
-            key=f"{rule}:{model}",
-            level=Severity.STOP,
-            count=1,
-            limit=1,
-            onset_step=step,
-            step=step,
-            agent=place.agent,
-            cause="budget_unknown_price",
-            hard=False,
-            evidence={"model": model},
-        )
-        halt = Halt(rule, str(error), finding)
+        finding = unpriced_finding(model, step, place.agent)
+        halt = Halt(finding.rule, str(error), finding)
         return Refused(halt, False) if self._rule(halt, finding) is halt else None
 
     # -- refusals -----------------------------------------------------------------------------
@@ -279,12 +264,16 @@ class Spending:
         self._rule(halt, block.finding)
         return Refused(halt, False)
 
+    def seconds_left(self) -> float | None:
+        """Seconds until a tool call that begins now has to end; None without a time limit."""
+        return self.purse.account.seconds_left(self.purse.now()) if self.acts else None
+
     def close_tool(self, id: str, tool: str, place: Place, step: int) -> list[Nudge]:
         """A tool was run; the nudges that this gives rise to."""
         return self._tell(self.purse.close_tool(id, tool), place, step)
 
     def drop_tool(self, id: str) -> None:
-        """A tool was not run to its end: it was interrupted and will be asked for again."""
+        """A tool was interrupted and will be asked for again."""
         self.purse.drop(id)
 
     def _batch(self, message: BaseMessage) -> None:

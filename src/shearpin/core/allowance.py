@@ -17,6 +17,7 @@ __all__ = [
     "landing_words",
     "notice_finding",
     "notice_words",
+    "unpriced_finding",
 ]
 
 Language = Literal["en", "zh"]
@@ -109,6 +110,25 @@ def notice_finding(notice: Notice, step: int, agent: str) -> Finding:
     """A limit that is nearly used, as a finding."""
     more = forecast_evidence(notice.forecast)
     return _finding(notice.kind, notice, Severity.NUDGE, step, agent, more)
+
+
+def unpriced_finding(model: str | None, step: int, agent: str) -> Finding:
+    """A model whose calls cannot be held against a dollar limit, as a finding."""
+    rule = "budget:unknown_price"
+    return Finding(
+        family="budget",
+        rule=rule,
+        key=f"{rule}:{model}",
+        level=Severity.STOP,
+        count=1,
+        limit=1,
+        onset_step=step,
+        step=step,
+        agent=agent,
+        cause="budget_unknown_price",
+        hard=False,
+        evidence={"model": model},
+    )
 
 
 def forecast_evidence(forecast: Forecast | None) -> Evidence:
