@@ -111,7 +111,7 @@ def _ask(
 def _refuse(run: Run, asked: _Asked, verdict: Block | Halt) -> ToolMessage:
     text = verdict.message if isinstance(verdict, Block) else not_run(verdict)
     _report(run, asked, None, "blocked")
-    return answer(run.id, asked.request, text)
+    return answer(run.id, asked.request, text, run.numbers.times(asked.request.id))
 
 
 def _failed(run: Run, asked: _Asked, error: BaseException) -> ToolMessage:
@@ -119,12 +119,12 @@ def _failed(run: Run, asked: _Asked, error: BaseException) -> ToolMessage:
     if isinstance(error, CutOff):
         _pay(run, asked)
         _report(run, asked, str(error), "error")
-        return answer(run.id, asked.request, str(error))
+        return answer(run.id, asked.request, str(error), run.numbers.times(asked.request.id))
     halt = stop_in(error)
     if halt is not None:
         _pay(run, asked)
-        local = run.stopped is None
-        return answer(run.id, asked.request, halt.message if local else not_run(halt))
+        text = halt.message if run.stopped is None else not_run(halt)
+        return answer(run.id, asked.request, text, run.numbers.times(asked.request.id))
     if not isinstance(error, GraphBubbleUp):
         _pay(run, asked)
     elif asked.spending is not None:
