@@ -3,31 +3,51 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from shearpin.core.breaker import BreakerSettings
 from shearpin.core.budget import Budget, budgets_of
 from shearpin.core.detectors import DEFAULT_DETECTORS, Detector
+from shearpin.core.modes import Mode
 from shearpin.core.overrides import Override
 from shearpin.core.patience import Patience
-from shearpin.core.modes import Mode
 from shearpin.core.settings import Settings
 from shearpin.core.tools import IGNORED_ARGUMENTS, ToolFacts
 from shearpin.errors import ConfigError
 from shearpin.presets import preset_named
+from shearpin.verdicts import Verdict
 
 if TYPE_CHECKING:
     from shearpin.adapters.scope import GuardRun
     from shearpin.pricing import PriceBook, Pricing, UnknownPrice
 
-__all__ = ["Guard", "guard"]
+__all__ = ["ON_STOP", "Guard", "Occasion", "OnStop", "guard"]
 
 G = TypeVar("G")
+
+OnStop: TypeAlias = Literal["end", "raise", "wrap_up", "pause"]
+ON_STOP: tuple[OnStop, ...] = ("end", "raise", "wrap_up", "pause")
+
+
+class Occasion(NamedTuple):
+    """What a verdict is given on.
+
+    Attributes:
+        run: id of the run.
+        thread: id of the conversation, where there is one.
+        graph: name of what is guarded.
+        step: model answers so far in this conversation.
+    """
+
+    run: str
+    thread: str | None
+    graph: str
+    step: int
 
 
 @dataclass(frozen=True)
@@ -43,7 +63,9 @@ class Guard:
         language: of nudges and last words, `en` or `zh`.
         on_stop: `end` (default) ends a stopped run the normal way: the call returns, state is
             saved, the conversation has a last word. `raise` does the same and then raises a
-            `TrippedError`.
+            `TrippedError`. `wrap_up` asks the model once more first, without tools, for the answer
+            that it has. `pause` interrupts the run for a person, who may let it go on; it needs a
+            checkpointer.
         state: where a conversation's session lives between runs. `auto` (default): on the thread's
             newest checkpoint where the graph has a checkpointer and the run a thread id, else in
             memory. `memory`: always in memory. `checkpointer`: as `auto`, but a graph without a
@@ -69,9 +91,11 @@ class Guard:
         exclude: names or patterns of nodes that are left alone: what happens in them is neither
             judged nor stopped. Budgets still count it.
         messages: templates in place of the guard's own words, e.g. `{"nudge.repeat": "..."}`.
-        on_loop: what is done about a loop, once, before the run ends over it: `rollback` to the state
-            before it, `without_tool` for some rounds, or `node:` and the name of the node to go on
-            at. None (default): nothing.
+        on_loop: what is done about a loop, once, before the run ends over it: `rollback` to the
+            state before it, `without_tool` for some rounds, or `node:` and the name of the node to
+            go on at. None (default): nothing.
+        on_verdict: a function of yours, called with each verdict that is about to be carried out
+            and its `Occasion`. It may return another verdict to be carried out instead.
 
     Raises:
         ConfigError: a value is wrong; the message names the field and the fix.
@@ -88,7 +112,7 @@ class Guard:
     tools: Mapping[str, ToolFacts] = field(default_factory=dict[str, ToolFacts])
     ignored_arguments: frozenset[str] = IGNORED_ARGUMENTS
     language: Literal["en", "zh"] = "en"
-    on_stop: Literal["end", "raise"] = "end"
+    on_stop: OnStop = "end"
     state: Literal["auto", "memory", "checkpointer"] = "auto"
     name: str | None = None
     patience: Patience | None = None
@@ -102,9 +126,12 @@ class Guard:
     exclude: tuple[str, ...] = ()
     messages: Mapping[str, str] = field(default_factory=dict[str, str])
     on_loop: str | None = None
+    on_verdict: Callable[[Verdict, Occasion], object] | None = None
 
     def __post_init__(self) -> None:
-        _check_choice("on_stop", self.on_stop, ("end", "raise"))
+        _check_choice("on_stop", self.on_stop, ON_STOP)
+        if self.on_verdict is not None and not callable(self.on_verdict):
+            raise ConfigError(f"on_verdict must be a function, not {self.on_verdict!r}")
         _check_choice("repair", self.repair, ("lend", "save", "off"))
         _check_choice("state", self.state, ("auto", "memory", "checkpointer"))
         object.__setattr__(self, "detectors", tuple(self.detectors))

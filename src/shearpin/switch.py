@@ -2,14 +2,15 @@
 
 Contract: while it is thrown, guarded graphs behave as if they were not guarded: nothing is judged,
 said, held or stopped, and runs that begin are not watched at all. It is thrown by a call of
-`disable`, by the environment variable `SHEARPIN_DISABLED` (`1`, `true`, `yes` or `on`), or while the
-file exists that `SHEARPIN_DISABLED_FILE` names. A call counts at once; variables and file are looked
-at when a run starts and at most every 250 ms, so that a step costs nothing.
+`disable`, by the environment variable `SHEARPIN_DISABLED` (`1`, `true`, `yes` or `on`), or while
+the file exists that `SHEARPIN_DISABLED_FILE` names. A call counts at once; variables and file are
+looked at when a run starts and at most every 250 ms, so that a step costs nothing.
 """
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Final
 
 from shearpin import clock
@@ -41,7 +42,7 @@ class Switch:
         self._looked = self._now()
         named = os.environ.get(VARIABLE, "").strip().lower() in _YES
         path = "" if named else os.environ.get(FILE_VARIABLE, "")
-        self._outside = named or bool(path and os.path.exists(path))
+        self._outside = named or bool(path and Path(path).exists())
         return self._called or self._outside
 
     def is_off(self) -> bool:

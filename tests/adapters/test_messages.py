@@ -83,7 +83,7 @@ def test_text_of_blocks() -> None:
 def test_our_words_are_recognisable_and_the_same_everywhere() -> None:
     word = m.last_word("run", HALT)
     assert word.id == m.last_word_id("run") != m.last_word_id("other")
-    assert word.response_metadata == {"shearpin": {"reason": "loop:repeat"}}
+    assert word.response_metadata == {"shearpin": {"reason": "loop:repeat", "run": "run"}}
     assert m.last_word("run", Halt("x", "")).content
 
 

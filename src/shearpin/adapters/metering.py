@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 
+from shearpin.adapters.carrying import tell
 from shearpin.adapters.funds import Funds, extension_of, override_in
 from shearpin.adapters.run import Run
 from shearpin.adapters.spending import Rule, Spending
@@ -18,6 +19,7 @@ from shearpin.core.budget import Budget
 from shearpin.findings import Finding
 from shearpin.ledgers.purse import Purse
 from shearpin.recipe import Guard
+from shearpin.switch import SWITCH
 from shearpin.verdicts import PROCEED, Block, Halt, Nudge, Verdict
 
 __all__ = [
@@ -103,7 +105,9 @@ def nested_spending(recipe: Guard, run: Run) -> Spending | None:
 
 
 def spending_of(run: Run) -> Spending | None:
-    """The innermost budget that code of a run spends from."""
+    """The innermost budget that code of a run spends from; none while guards are off."""
+    if SWITCH.is_off():
+        return None
     nested = NESTED.get()
     if nested is not None and nested[0] is run:
         return nested[1]
@@ -112,10 +116,10 @@ def spending_of(run: Run) -> Spending | None:
 
 def refused_before(run: Run, task: str, error: BaseException) -> Halt | None:
     """The refusal that an error of a task is a consequence of: fallbacks give the first error."""
-    spending = run.spending
-    if spending is None or not isinstance(error, Exception):
+    if not isinstance(error, Exception) or not run.refused_in(task):
         return None
-    return spending.refused.get(task)
+    spending = run.spending
+    return run.stopped or (spending.refused.get(task) if spending is not None else None)
 
 
 def ends_here(run: Run, halt: Halt) -> bool:
@@ -134,7 +138,10 @@ def ends_here(run: Run, halt: Halt) -> bool:
 def _rule_of(run: Run) -> Rule:
     def rule(verdict: Nudge | Block | Halt, finding: Finding) -> Verdict:
         at = run.now()
-        return run.state.judge.ask(lambda session: session.rule(verdict, finding, at), PROCEED)
+        given = run.state.judge.ask(lambda session: session.rule(verdict, finding, at), PROCEED)
+        if given is verdict:
+            tell(run, verdict)
+        return given
 
     return rule
 

@@ -166,6 +166,10 @@ class Acting(Memory):
         if self.stopped is not None and self.stopped.reason.startswith(reason):
             self.stopped = None
 
+    def without(self, agent: str) -> frozenset[str]:
+        """The tools that an agent has to do without for now."""
+        return self._ladder.without(agent, self.step)
+
     def _signal(self, signal: Signal, at: float) -> bool:
         source = self._breaker.state
         if not self._breaker.signal(signal):

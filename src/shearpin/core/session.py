@@ -309,6 +309,8 @@ class Session(Acting):
             self.stopped = None
             if self._last is not None:
                 self._ladder.pardon(self._last.key)
+                self._observer.try_again(self._last.agent)
+                self._forget(self._last.agent, at)
 
     def _remember(self, seen: ToolSeen) -> None:
         """Keep the result of a call that will be refused, for the answer; in memory only."""

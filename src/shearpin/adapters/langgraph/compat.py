@@ -51,7 +51,6 @@ __all__ = [
     "is_nested",
     "is_sent",
     "message_channel",
-    "node_names",
     "overwriting",
     "read_channel",
     "reducers",
@@ -186,17 +185,6 @@ def self_test(graph: AnyGraph) -> str | None:
     except Exception as error:
         return f"nodes cannot be copied: {type(error).__name__}: {error}"
     return None
-
-
-def node_names(graph: AnyGraph) -> list[str]:
-    """The names of a graph's nodes and of those in its subgraphs."""
-    found: dict[str, None] = {}
-    waiting: list[AnyGraph] = [graph]
-    while waiting:
-        current = waiting.pop()
-        found.update(dict.fromkeys(name for name in current.nodes if name != "__start__"))
-        waiting += [n.bound for n in current.nodes.values() if isinstance(n.bound, Pregel)]
-    return sorted(found)
 
 
 # -- tool nodes ---------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from shearpin.adapters.langgraph.compat import (
 )
 from shearpin.adapters.langgraph.delta import delta_of
 from shearpin.adapters.langgraph.lending import history_key, lent
-from shearpin.adapters.langgraph.pausing import ask
+from shearpin.adapters.langgraph.pausing import ask_anew
 from shearpin.adapters.langgraph.speaking import Unlending, member, written_messages
 from shearpin.adapters.langgraph.stopping import AFTER_HOOK, Endings
 from shearpin.adapters.langgraph.turning import back_again, other_way, way_to_end
@@ -241,7 +241,7 @@ class GuardedNode(Runnable[Any, Any]):
                 self.plan.node.writers[0].invoke(command, config)
                 return
             if run.ways.on_stop == "pause" and self.plan.endings.entrypoint:
-                ask(run, halt, config)
+                ask_anew(run, halt, config)
         self._end(run, halt, config)
 
     def _end(self, run: Run, halt: Halt, config: RunnableConfig) -> None:

@@ -21,6 +21,9 @@ from shearpin.events import RunOutcome
 
 __all__ = ["Voyage"]
 
+_INTERRUPT_ID = 32
+"""Length of the ids by which LangGraph tells interrupts apart."""
+
 
 class Voyage:
     """One run of a guarded graph, from its start to its end."""
@@ -41,6 +44,7 @@ class Voyage:
             self.key = "|".join([self.thread, *(part.partition(":")[0] for part in path)])
         self.orders = orders_in(values, context)
         self.new_turn = _opens_turn(input)
+        self.answer = _answer_in(input)
         self.run: Run | None = None
         self.handler: CallLayer | None = None
 
@@ -79,7 +83,7 @@ class Voyage:
         wiring = self.wiring
         name = wiring.recipe.name or self.graph.get_name()
         run = Run(name, self.thread, state, wiring.now, redirects=wiring.redirects)
-        run.ways = Ways(wiring.recipe)
+        run.ways = Ways(wiring.recipe, self.answer)
         run.repair = wiring.recipe.repair
         new_turn = self.new_turn or self.thread is None
         run.begin(new_turn=new_turn)
@@ -104,6 +108,19 @@ class Voyage:
     def swallows(self, error: BaseException) -> bool:
         """Whether an error is our own stop, from a place that no node of ours surrounds."""
         return stop_in(error) is not None
+
+
+def _answer_in(input: Any) -> object:
+    """What a person says to a pause."""
+    if not isinstance(input, Command):
+        return None
+    said = cast("object", input.resume)  # pyright: ignore[reportUnknownMemberType]
+    if isinstance(said, dict):
+        answers = cast("dict[str, object]", said)
+        if len(answers) == 1 and all(len(key) == _INTERRUPT_ID for key in answers):
+            return next(iter(answers.values()))
+        return answers
+    return said
 
 
 def _opens_turn(input: Any) -> bool:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import functools
+from difflib import get_close_matches
 from typing import Any, TypeVar, cast
 
-from shearpin.adapters.langgraph.compat import AnyGraph, Pregel, StateGraph, saver_of
+from shearpin.adapters.langgraph.compat import (
+    AnyGraph,
+    Pregel,
+    StateGraph,
+    saver_of,
+)
 from shearpin.adapters.langgraph.supervisor import guarded_graph
 from shearpin.errors import ConfigError
 from shearpin.recipe import Guard
@@ -29,10 +35,40 @@ def wrap(graph: G, recipe: Guard) -> G:
                 "state='checkpointer' needs a graph that is compiled with a checkpointer; "
                 "compile it with one, or use state='auto'"
             )
+        if recipe.on_stop == "pause" and saver_of(compiled, {}) is None:
+            raise ConfigError(
+                "on_stop='pause' needs a graph that is compiled with a checkpointer, or there is "
+                "nothing to resume from; compile it with one, or use on_stop='end'"
+            )
+        _check_target(compiled, recipe)
         return cast("G", guarded_graph(compiled, recipe))
     if isinstance(graph, StateGraph):
         return cast("G", _guarded_builder(graph, recipe))
     raise ConfigError(_advice(graph))
+
+
+def _check_target(graph: AnyGraph, recipe: Guard) -> None:
+    """The node at which a loop is to go on is in the graph, or in a graph within it."""
+    way = recipe.on_loop or ""
+    if not way.startswith("node:"):
+        return
+    target, names = way.removeprefix("node:"), _node_names(graph)
+    if target not in names:
+        close = get_close_matches(target, names, n=1)
+        hint = f"did you mean 'node:{close[0]}'?" if close else f"there are {', '.join(names)}"
+        raise ConfigError(f"on_loop names the node {target!r}, which the graph has not; {hint}")
+
+
+def _node_names(graph: AnyGraph) -> list[str]:
+    """The names of a graph's nodes and of those in its subgraphs."""
+    found: set[str] = set()
+    waiting: list[AnyGraph] = [graph]
+    while waiting:
+        current = waiting.pop()
+        found.update(name for name in current.nodes if name != "__start__")
+        bounds: list[object] = [node.bound for node in current.nodes.values()]
+        waiting += [cast("AnyGraph", bound) for bound in bounds if isinstance(bound, Pregel)]
+    return sorted(found)
 
 
 def _guarded_builder(builder: Any, recipe: Guard) -> Any:

@@ -1,0 +1,62 @@
+"""What is said around the end of a run: the request for a last answer, and that answer made honest.
+
+Contract: what is made here is accepted by strict providers, and names the run and its reason.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, HumanMessage
+
+from shearpin.adapters.messages import MARK, content_text, reason_of
+from shearpin.core.messages import wrap_up_text
+from shearpin.core.settings import Settings
+from shearpin.verdicts import Halt, Rollback
+
+__all__ = ["as_last_word", "rollback_message", "wrap_up_message"]
+
+_SPACE = uuid.UUID("4f0f6a57-6f3e-5a0b-8d57-6b0c93b8e2d1")
+_CALLS = ("tool_calls", "function_call")
+_ASKING = frozenset({"tool_use", "tool_call", "function_call", "server_tool_use"})
+
+
+def wrap_up_message(run: str, halt: Halt, settings: Settings) -> HumanMessage:
+    """The request for the last answer; it is lent, never saved."""
+    text = wrap_up_text(halt.finding, halt.message, settings.language, settings.messages)
+    return HumanMessage(content=text, id=str(uuid.uuid5(_SPACE, f"{run}:wrap-up")))
+
+
+def rollback_message(run: str, due: Rollback) -> HumanMessage:
+    """The note of what was tried and undone; it stays in the history, in place of that."""
+    key = f"{run}:rollback:{due.finding.key}:{due.to_step}"
+    return HumanMessage(
+        content=due.message,
+        id=str(uuid.uuid5(_SPACE, key)),
+        response_metadata={MARK: {"event": "rollback", "run": run, **due.finding.summary()}},
+    )
+
+
+def as_last_word(run: str, message: AIMessage, halt: Halt) -> AIMessage | None:
+    """A model's last answer with its tool calls struck out; None where nothing is left of it."""
+    content: Any = message.content  # pyright: ignore[reportUnknownMemberType]
+    if isinstance(content, list):
+        content = [block for block in cast("list[Any]", content) if not _asks(block)]
+    if not content_text(content).strip():
+        return None
+    extra = {key: value for key, value in message.additional_kwargs.items() if key not in _CALLS}
+    told = {**reason_of(run, halt), "wrap_up": True}
+    return message.model_copy(
+        update={
+            "content": content,
+            "tool_calls": [],
+            "invalid_tool_calls": [],
+            "additional_kwargs": extra,
+            "response_metadata": {**message.response_metadata, MARK: told},
+        }
+    )
+
+
+def _asks(block: object) -> bool:
+    return isinstance(block, dict) and cast("dict[str, Any]", block).get("type") in _ASKING

@@ -1,0 +1,134 @@
+"""What a run does besides speaking, blocking and ending: what its author says, and ways out.
+
+Contract: one per run. It holds what is still to be carried out (a diversion, the last answer) and
+what is known of places (which are left alone). Deciding is not its business, but the session's.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, NamedTuple
+
+from shearpin.adapters.telling import Teller
+from shearpin.events import Fact, RunEnded, RunStarted, TurnStarted
+from shearpin.switch import SWITCH
+from shearpin.verdicts import Halt, Reroute, Rollback
+
+if TYPE_CHECKING:
+    from shearpin.recipe import Guard
+
+__all__ = ["Seen", "Ways"]
+
+_MOST_VISITS = 64
+_MOST_AGENTS = 16
+_MOST_PLACES = 1024
+_MOST_TURNS = 2
+
+
+class Seen(NamedTuple):
+    """A node that was entered, at which step, and what it was given."""
+
+    step: int
+    node: str
+    input: object
+
+
+class Ways:
+    """See the module's contract."""
+
+    def __init__(self, recipe: Guard | None = None, answer: object = None) -> None:
+        self.on_stop = "end" if recipe is None else recipe.on_stop
+        self.on_loop = None if recipe is None else recipe.on_loop
+        self.teller = None if recipe is None or recipe.on_verdict is None else Teller(recipe)
+        self.diversion: Reroute | Rollback | None = None
+        self.landing: tuple[str, str] | None = None
+        self.landed = False
+        self.asked: Halt | None = None
+        self.told: Halt | None = None
+        self.pausing = False
+        self.answer = answer
+        self._admits = 0
+        self._turns = 0
+        self._exclude = () if recipe is None else recipe.exclude
+        self._alone: dict[tuple[str, str], bool] = {}
+        self._visits: OrderedDict[str, deque[Seen]] = OrderedDict()
+
+    # -- places that are left alone -------------------------------------------------------------
+
+    def apart(self, agent: str, node: str) -> bool:
+        """Whether nothing is to be done here: guards are off, or the node is excluded."""
+        if SWITCH.is_off():
+            return True
+        return bool(self._exclude) and self._is_excluded(agent, node)
+
+    def hides(self, fact: Fact) -> bool:
+        """Whether the core is not to know of a fact."""
+        if SWITCH.is_off():
+            return True
+        if not self._exclude or isinstance(fact, (RunStarted, RunEnded, TurnStarted)):
+            return False
+        node = getattr(fact, "node", None)
+        return isinstance(node, str) and self._is_excluded(getattr(fact, "agent", ""), node)
+
+    def _is_excluded(self, agent: str, node: str) -> bool:
+        place = (agent, node)
+        known = self._alone.get(place)
+        if known is None:
+            if len(self._alone) >= _MOST_PLACES:
+                self._alone.clear()
+            names = [node, *agent.partition(":")[0].split("/")]
+            known = any(fnmatchcase(name, other) for name in names for other in self._exclude)
+            self._alone[place] = known
+        return known
+
+    # -- ways out -------------------------------------------------------------------------------
+
+    def divert(self, verdict: Reroute | Rollback) -> None:
+        """A way out of a loop is due; a tool that is taken away needs no more than that."""
+        if not (isinstance(verdict, Reroute) and verdict.target.startswith("without:")):
+            self.diversion = verdict
+
+    # -- the last answer ------------------------------------------------------------------------
+
+    def land(self, agent: str, node: str) -> None:
+        """The run's one last answer is given here: its model call is let through."""
+        self.landing = (agent, node)
+        self.landed = True
+        self._admits = 1
+
+    def lands(self, agent: str, node: str) -> bool:
+        """Whether the last answer is being given here."""
+        return self.landing == (agent, node)
+
+    def admits(self, agent: str, node: str) -> bool:
+        """Whether a model may be called although the run was stopped: once, for the last answer."""
+        if self._admits and self.lands(agent, node):
+            self._admits -= 1
+            return True
+        return False
+
+    def may_turn(self) -> bool:
+        """Whether the run may be led to another node on its way out; at most twice."""
+        self._turns += 1
+        return self._turns <= _MOST_TURNS
+
+    # -- where it has been ----------------------------------------------------------------------
+
+    def visit(self, agent: str, step: int, node: str, input: object) -> None:
+        """Remember what a node was given, where there may be a way back to it."""
+        if self.on_loop != "rollback":
+            return
+        seen = self._visits.get(agent)
+        if seen is None:
+            seen = self._visits[agent] = deque(maxlen=_MOST_VISITS)
+            if len(self._visits) > _MOST_AGENTS:
+                self._visits.popitem(last=False)
+        seen.append(Seen(step, node, input))
+
+    def before(self, agent: str, step: int, nodes: frozenset[str]) -> Seen | None:
+        """The latest visit of an agent to one of these nodes, up to and with a step."""
+        for seen in reversed(self._visits.get(agent, ())):
+            if seen.step <= step and seen.node in nodes:
+                return seen
+        return None
