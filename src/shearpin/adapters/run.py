@@ -277,6 +277,10 @@ class Run:
             self._refusals[task] = self._refusals.get(task, 0) + 1
             return self._refusals[task]
 
+    def refused_in(self, task: str) -> bool:
+        """Whether a call of a task was refused."""
+        return task in self._refusals
+
     def shrank(self, key: str, length: int) -> bool:
         """Whether a history has become shorter than it was when last seen."""
         last = self._lengths.get(key, 0)
