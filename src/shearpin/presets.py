@@ -74,7 +74,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
     ),
     "browser": Preset(
         "agents that step through pages, forms and screens",
-        breaker=BreakerSettings(persist_rounds=10, trial_rounds=3),
+        breaker=BreakerSettings(persist_rounds=8, trial_rounds=3),
         overrides=(
             Override(
                 tools=_SCREEN,
@@ -89,13 +89,12 @@ PRESETS: Final[Mapping[str, Preset]] = {
     ),
     "coding": Preset(
         "agents that edit, run tests and edit again",
-        breaker=BreakerSettings(persist_rounds=6, trial_rounds=3),
         overrides=(
             Override(
                 tools=_SHELL,
                 detectors=(
-                    Repeats(nudge=4, block=7, stop=12, error_stop=9),
-                    ErrorStreaks(nudge=6, block=10),
+                    Repeats(nudge=4, block=6, stop=10, error_stop=7),
+                    ErrorStreaks(nudge=6, block=8),
                 ),
                 off=("insistence", "litany"),
             ),
@@ -123,7 +122,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
     ),
     "negotiation": Preset(
         "agents that talk to each other at length, with few tools",
-        breaker=BreakerSettings(persist_rounds=8, trial_rounds=3),
+        breaker=BreakerSettings(persist_rounds=6),
         overrides=(
             Override(
                 nodes=("*",),

@@ -77,6 +77,7 @@ def evaluate(
     labels: Mapping[str, Label],
     *,
     jobs: int = 1,
+    ray: str | None = None,
     skip_bad: bool = False,
     advance: Callable[[int], None] | None = None,
 ) -> Results:
@@ -87,16 +88,24 @@ def evaluate(
         settings: to judge by. The rows come in the same order.
         labels: by run.
         jobs: processes; 1 works in this one.
+        ray: address of a Ray cluster to work on instead; `local` starts one on this machine.
         skip_bad: leave lines out that cannot be read, and count them.
         advance: called with the number of runs that are done, for a progress bar.
 
     Raises:
         TraceError: a line cannot be read and `skip_bad` is false.
+        ConfigError: Ray is not installed, or its cluster cannot be reached.
     """
     work = partial(_piece, settings=tuple(settings), labels=dict(labels), skip_bad=skip_bad)
     total: tuple[list[Judged], ...] = tuple([] for _ in settings)
     bad = 0
-    for rows, wrong in map(work, given) if jobs <= 1 else _spread(work, given, jobs):
+    if ray is not None:
+        from shearpin.analysis.cluster import spread_over_ray
+
+        done = spread_over_ray(work, given, ray)
+    else:
+        done = map(work, given) if jobs <= 1 else _spread(work, given, jobs)
+    for rows, wrong in done:
         for kept, new in zip(total, rows, strict=True):
             kept.extend(new)
         bad += wrong

@@ -36,6 +36,9 @@ _NEW = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.option(
     "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes to use."
 )
+@click.option(
+    "--ray", metavar="ADDRESS", help="Work on a Ray cluster (local: start one here); extra `ray`."
+)
 @click.option("--output", "-o", type=_NEW, help="Write the configuration found (TOML).")
 @click.option("--report", type=_NEW, metavar="FILE.html", help="Write the trade-off curve.")
 @click.option(
@@ -52,6 +55,7 @@ def tune(
     preset: str | None,
     config: Path | None,
     jobs: int,
+    ray: str | None,
     output: Path | None,
     report: Path | None,
     usd_per_million_tokens: float | None,
@@ -69,6 +73,8 @@ def tune(
         shearpin tune runs/*.jsonl.gz --labels labels.jsonl -o guard.toml --report tune.html
     With all cores, starting from a preset:
         shearpin tune runs/*.jsonl.gz --preset coding --jobs 8 -o guard.toml
+    A fleet with millions of runs, on a Ray cluster:
+        shearpin tune runs/*.jsonl.gz --ray ray://head:10001 -o guard.toml
 
     \b
     Exit codes:
@@ -85,6 +91,7 @@ def tune(
         preset,
         config,
         jobs,
+        ray,
         output,
         report,
         usd_per_million_tokens,

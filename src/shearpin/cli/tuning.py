@@ -50,6 +50,7 @@ class Options(NamedTuple):
     preset: str | None
     config: Path | None
     jobs: int
+    ray: str | None
     output: Path | None
     report: Path | None
     usd_per_million_tokens: float | None
@@ -142,6 +143,7 @@ def _judge(
         [apply(base, changes) for changes in tried],
         labels,
         jobs=options.jobs,
+        ray=options.ray,
         skip_bad=options.skip_bad,
         advance=advance,
     )
