@@ -73,10 +73,12 @@ class Acting(Memory):
     def _halt(self, finding: Finding, at: float, node: str = "") -> Verdict:
         """End the run over a loop, or give it another way out first."""
         mode = self._mode_of(finding, node)
+        if self._breaker.state == "open" and mode != "enforce":
+            return PROCEED  # only watching: the end was written down already
         other = self._way_out(finding) if mode == "enforce" else None
         if other is not None:
             self._divert(finding, at)
-            return self._give(other, finding, other_words(other), at, mode)
+            return self._give(other, finding, other.message, at, mode)
         self._signal("exhausted", at)
         message = halt_text(finding, self.settings.language, self.settings.messages)
         halt = Halt(f"loop:{finding.family}", message, finding)
@@ -109,8 +111,7 @@ class Acting(Memory):
         if self.settings.on_loop == "without_tool":
             until = self.step + self.settings.limits.withhold_rounds
             self._ladder.withhold(finding, until)
-        else:
-            self._forget(finding.agent, at)
+        self._forget(finding.agent, at)
 
     def _mode_of(self, finding: Finding, node: str) -> Mode:
         about_node = finding.evidence.get("node") is not None
@@ -177,8 +178,3 @@ class Acting(Memory):
         target = self._breaker.state
         self._journal.append(TransitionRecord(self.step, at, source, target, signal))
         return True
-
-
-def other_words(verdict: Reroute | Rollback) -> str:
-    """What is written down of a way out."""
-    return verdict.message if isinstance(verdict, Rollback) else verdict.target

@@ -111,6 +111,8 @@ class Session(Acting):
                 self._signal("refused", fact.at)
         if finding is None or observer.is_done(fact.call):
             return PROCEED
+        if self._breaker.state == "open":
+            return PROCEED  # only watching: the run would be over by now, and that was said
         if self._ladder.is_withheld(finding):
             text = self._without_words(finding)
         else:
