@@ -4,10 +4,10 @@ The first call of a speaker (an agent's model in one place) is measured by the k
 texts, a guess that is meant to be high. From then on the provider's own count of the previous call
 is the base, and only what was added since is guessed.
 
-*Source*: rates fitted against the `o200k_base` and `cl100k_base` vocabularies on eleven
+*Source*: rates fitted against the `o200k_base` and `cl100k_base` vocabularies on 1,859 texts of ten
 collections of recorded agent runs, source code, JSON, tables, base64, hexadecimal digits and six
-scripts. The guess is 1.2 to 2.2 times the count on ordinary text, and not below it on 95 % of all
-samples.
+scripts. On nine of ten texts the guess is 1.15 to 1.8 times the count (median 1.5); it is below the
+count on one in sixty, mostly on dumps of machine code.
 """
 
 from __future__ import annotations
