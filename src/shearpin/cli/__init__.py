@@ -9,6 +9,7 @@ import click
 
 from shearpin.cli.compare import compare
 from shearpin.cli.demo import demo
+from shearpin.cli.feedback import feedback
 from shearpin.cli.prices import prices
 from shearpin.cli.replay import replay
 from shearpin.cli.tune import tune
@@ -37,6 +38,7 @@ def main() -> None:
 
 main.add_command(compare)
 main.add_command(demo)
+main.add_command(feedback)
 main.add_command(prices)
 main.add_command(replay)
 main.add_command(tune)

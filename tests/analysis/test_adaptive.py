@@ -1,0 +1,88 @@
+"""What is learnt moves slowly, stays in its bounds, says why, and can be undone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shearpin import ConfigError, Guard
+from shearpin.analysis.adaptive import JUDGEMENTS, KEPT, MOVES, Learnt
+from shearpin.cli import main
+from shearpin.report.interventions import After, Intervention
+
+
+def told(after: After, acted: bool = False) -> Intervention:
+    return Intervention(3, "nudge", "repeat", "answer_not_used", "ls", "main", after, 2, acted)
+
+
+def test_a_wrong_stop_weighs_as_much_as_ten_runs() -> None:
+    assert MOVES["wrong-stop"] == 10 * MOVES["healed-by-itself"]
+    learnt = Learnt()
+    learnt.judge("w", "r1", "wrong-stop")
+    assert learnt.patience("w") == 0.55
+    assert learnt.patience("other") == 0.5
+    assert learnt.moves["w"][-1].reason == "wrong-stop"
+
+
+@given(st.lists(st.sampled_from(JUDGEMENTS), max_size=300))
+def test_the_patience_never_leaves_its_bounds(judgements: list[str]) -> None:
+    learnt = Learnt()
+    for number, judgement in enumerate(judgements):
+        before = float(learnt.patience("w"))
+        learnt.judge("w", f"r{number}", judgement)
+        after = float(learnt.patience("w"))
+        assert learnt.lowest <= after <= learnt.highest
+        assert abs(after - before) <= 0.05 + 1e-9
+    assert len(learnt.moves.get("w", [])) <= KEPT
+
+
+def test_only_verdicts_that_did_not_act_teach() -> None:
+    learnt = Learnt()
+    learnt.observe("w", "r1", [told("pivoted", acted=True), told("went_on", acted=True)])
+    assert learnt.moves == {}
+    learnt.observe("w", "r2", [told("pivoted")])
+    assert learnt.patience("w") == 0.505
+    learnt.observe("w", "r3", [told("went_on"), told("stopped")])
+    learnt.observe("w", "r4", [told("finished")])
+    assert [move.reason for move in learnt.moves["w"]] == ["healed-by-itself", "went-on"]
+
+
+def test_it_is_kept_and_can_be_reset(tmp_path: Path) -> None:
+    path = tmp_path / "learnt.json"
+    assert Learnt.load(path) == Learnt()
+    learnt = Learnt(start=0.4)
+    learnt.judge("w", "r", "missed-loop")
+    learnt.save(path)
+    assert Learnt.load(path) == learnt
+    assert Guard(patience=learnt.patience("w")).settings.patience == 0.35
+    learnt.reset("w")
+    assert learnt.patience("w") == 0.4
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"version": 2}', '{"version": 1, "start": 9}'])
+def test_a_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "learnt.json"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match="learnt"):
+        Learnt.load(path)
+    shown = CliRunner().invoke(main, ["feedback", "r", "wrong-stop", "--store", str(path)])
+    assert shown.exit_code == 2
+
+
+def test_wrong_bounds_and_judgements_are_refused() -> None:
+    with pytest.raises(ConfigError, match="lowest"):
+        Learnt(start=0.9)
+    with pytest.raises(ConfigError, match="judgement"):
+        Learnt().judge("w", "r", "meh")
+
+
+def test_the_command_says_what_follows(tmp_path: Path) -> None:
+    path = str(tmp_path / "learnt.json")
+    arguments = ["feedback", "run-1", "wrong-stop", "--store", path, "--workflow", "billing"]
+    assert "0.5 -> 0.55" in CliRunner().invoke(main, arguments).output
+    assert "0.55 -> 0.6" in CliRunner().invoke(main, arguments).output
+    assert "0.5 -> 0.55" in CliRunner().invoke(main, [*arguments, "--reset"]).output
