@@ -113,6 +113,7 @@ class CallLayer(BaseCallbackHandler):
             call = run.numbers.model_call(place.task or run.id)
             model = metadata.get("ls_model_name")
             run.speakers.add((place.agent, place.node))
+            run.models += 1
             verdict = run.before(
                 ModelCalled(
                     run.now(),

@@ -86,6 +86,8 @@ class Run:
         numbers: gives calls their ids.
         open: calls in flight, by the host's run id.
         speakers: (agent, node) pairs that were seen to call a model.
+        models: model calls seen, and answers of models that no callback has seen.
+        texts: the first text of each node that may be an agent, until there is a second one.
         resumed: whether it goes on with a turn that was paused.
         said: graphs in the tree that have their last word already.
         uncache: graphs and nodes whose cached writes must go: the nodes ended a stopped run.
@@ -120,6 +122,10 @@ class Run:
     answering: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     open: dict[uuid.UUID, OpenCall] = field(default_factory=dict[uuid.UUID, OpenCall])
     speakers: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    models: int = 0
+    texts: dict[tuple[str, str], ModelReturned] = field(
+        default_factory=dict[tuple[str, str], ModelReturned]
+    )
     uncache: list[tuple[object, str]] = field(default_factory=list[tuple[object, str]])
     said: set[str] = field(default_factory=set[str])
     _refusals: dict[str, int] = field(default_factory=dict[str, int])
@@ -301,7 +307,7 @@ class Run:
 
     def _settled(self, records: Sequence[Record]) -> list[Record]:
         """The journal, with what found no way to be carried out marked so."""
-        missed = self._missed | {entry.verdict.message for entry in self._nudges}
+        missed = self._missed | {entry.verdict.message for entry in self._nudges} | self.ways.unmet()
         self._nudges = []
         return [
             record._replace(acted=False)

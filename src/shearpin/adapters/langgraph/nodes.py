@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from langchain_core.messages import ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
 
@@ -23,20 +22,21 @@ from shearpin.adapters.langgraph.compat import (
     executable_with,
 )
 from shearpin.adapters.langgraph.delta import delta_of
+from shearpin.adapters.langgraph.hearing import hear
 from shearpin.adapters.langgraph.lending import history_key, lent
 from shearpin.adapters.langgraph.pausing import ask_anew
-from shearpin.adapters.langgraph.speaking import Unlending, member, written_messages
+from shearpin.adapters.langgraph.speaking import Unlending, member
 from shearpin.adapters.langgraph.stopping import AFTER_HOOK, Endings
-from shearpin.adapters.langgraph.turning import back_again, other_way, way_to_end
-from shearpin.adapters.messages import is_messages, removes, request_for
+from shearpin.adapters.langgraph.turning import back_again, other_way, remember, way_to_end
+from shearpin.adapters.messages import is_messages
 from shearpin.adapters.metering import ends_here, refused_before
 from shearpin.adapters.places import place_of
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
-from shearpin.events import CallStatus, HistoryCompacted, NodeEntered, NodeLeft, ToolReturned
+from shearpin.events import HistoryCompacted, NodeEntered, NodeLeft
 from shearpin.verdicts import PROCEED, Halt
 
-__all__ = ["GuardedNode", "NodePlan"]
+__all__ = ["GuardedNode", "NodePlan", "Visit"]
 
 _MOST_ANSWERS = 16
 
@@ -80,7 +80,7 @@ class NodePlan:
         return self.answers or self.name.endswith(AFTER_HOOK)
 
 
-class _Visit(NamedTuple):
+class Visit(NamedTuple):
     """One execution of a node."""
 
     task: str
@@ -88,6 +88,7 @@ class _Visit(NamedTuple):
     input: Any
     inner: AnyRunnable
     halt: Halt | None = None
+    models: int = 0
 
 
 class GuardedNode(Runnable[Any, Any]):
@@ -170,7 +171,7 @@ class GuardedNode(Runnable[Any, Any]):
 
     # -- the three moments ------------------------------------------------------------------------
 
-    def _enter(self, run: Run, input: Any, config: RunnableConfig) -> _Visit:
+    def _enter(self, run: Run, input: Any, config: RunnableConfig) -> Visit:
         plan = self.plan
         try:
             place = place_of(config.get("metadata"))
@@ -179,36 +180,35 @@ class GuardedNode(Runnable[Any, Any]):
             if verdict is not PROCEED and isinstance(verdict, Halt) and not plan.runs_when_stopped:
                 way = way_to_end(run, plan, place.agent, input, verdict, config)
                 if way is None:
-                    return _Visit(place.task, place.agent, input, plan.inner, verdict)
-                return _Visit(place.task, place.agent, *way)
+                    return Visit(place.task, place.agent, input, plan.inner, verdict)
+                return Visit(place.task, place.agent, *way)
             if run.ways.diversion is not None:
                 other = other_way(run, plan, place.agent, config)
                 if other is not None:
-                    return _Visit(place.task, place.agent, input, other)
-            run.ways.visit(place.agent, run.step, plan.name, input)
+                    return Visit(place.task, place.agent, input, other)
+            remember(run, plan, input, config)
             if run.speakers:
                 self._watch_history(run, place.agent, input, config)
-            visit = _Visit(place.task, place.agent, input, plan.inner)
+            visit = Visit(place.task, place.agent, input, plan.inner, models=run.models)
             return visit if plan.quiet else self._lend(run, visit, config)
         except Exception as error:
             run.fault("nodes.enter", error)
-            return _Visit("", "main", input, plan.inner)
+            return Visit("", "main", input, plan.inner)
 
-    def _left(self, run: Run, visit: _Visit, output: Any) -> Any:
+    def _left(self, run: Run, visit: Visit, output: Any) -> Any:
         try:
             delta = None
+            if self.plan.endings.channel is not None:
+                hear(run, self.plan, visit, output)
             if run.speaks:
                 delta = delta_of(output, visit.input, self.plan.merged)
-                self._watch_messages(run, visit, output)
             run.after(NodeLeft(run.now(), self.plan.name, visit.task, visit.agent, delta))
             run.numbers.forget(visit.task)
         except Exception as error:
             run.fault("nodes.left", error)
         return output
 
-    def _failed(
-        self, run: Run, visit: _Visit, config: RunnableConfig, error: BaseException
-    ) -> None:
+    def _failed(self, run: Run, visit: Visit, config: RunnableConfig, error: BaseException) -> None:
         """Turn a refused call into the end of the graph; pass everything else on."""
         passes = isinstance(error, (GraphInterrupt, ParentCommand))
         halt = None if passes else stop_in(error) or refused_before(run, visit.task, error)
@@ -229,7 +229,7 @@ class GuardedNode(Runnable[Any, Any]):
             run.fault("nodes.failed", fault)
         raise error
 
-    def _ended(self, run: Run, visit: _Visit, halt: Halt, config: RunnableConfig) -> None:
+    def _ended(self, run: Run, visit: Visit, halt: Halt, config: RunnableConfig) -> None:
         """A call was refused within the node: it may have its turn again, or ask a person."""
         if run.ways.on_stop in ("wrap_up", "pause"):
             command: Any = None
@@ -259,7 +259,7 @@ class GuardedNode(Runnable[Any, Any]):
 
     # -- the conversation -------------------------------------------------------------------------
 
-    def _lend(self, run: Run, visit: _Visit, config: RunnableConfig) -> _Visit:
+    def _lend(self, run: Run, visit: Visit, config: RunnableConfig) -> Visit:
         """Hand the node a copy of its input with what it is lent in it, if anything."""
         plan, channel = self.plan, self.plan.endings.channel
         assert channel is not None
@@ -283,48 +283,6 @@ class GuardedNode(Runnable[Any, Any]):
             graph = history_key(config.get("metadata"))
             if run.shrank(graph, len(cast("list[Any]", messages))):
                 run.after(HistoryCompacted(run.now(), agent))
-
-    def _watch_messages(self, run: Run, visit: _Visit, output: Any) -> None:
-        """Notice a history that is cut, and refusals that no tool and no callback has reported.
-
-        Those are answers made up in place of a call: a person's rejection, invalid output.
-        """
-        items = written_messages(output, self.plan.endings.channel)
-        if items and removes((items[0], items[-1])):
-            run.after(HistoryCompacted(run.now(), visit.agent))
-        if self.plan.contains or self.plan.answers:
-            return
-        speaks = (visit.agent, self.plan.name) in run.speakers
-        for message in items[-_MOST_ANSWERS:]:
-            if isinstance(message, ToolMessage):
-                # LangChain marks invalid structured output in the text only.
-                invalid = speaks and str(message.content).startswith("Error")  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
-                if invalid or message.status == "error":
-                    status: CallStatus = "bad_args" if invalid else "error"
-                    self._report_answer(run, visit, message, status, items)
-
-    def _report_answer(
-        self, run: Run, visit: _Visit, message: ToolMessage, status: CallStatus, items: list[Any]
-    ) -> None:
-        before: Any = member(visit.input, self.plan.endings.channel or "")
-        earlier = cast("list[Any]", before) if isinstance(before, list) else []
-        request = request_for(message.tool_call_id, [*earlier[-_MOST_ANSWERS:], *items])
-        if request is None or run.numbers.knows(request.id, request.name):
-            return
-        call = run.numbers.tool_call(visit.task, request.name, request.args, request.id)
-        content: object = message.content  # pyright: ignore[reportUnknownMemberType]
-        run.after(
-            ToolReturned(
-                run.now(),
-                call,
-                request.name,
-                request.args,
-                content,
-                status,
-                visit.agent,
-                self.plan.name,
-            )
-        )
 
 
 class _Chunks:

@@ -95,7 +95,9 @@ def written_messages(output: Any, channel: str | None) -> list[Any]:
         messages = update if channel == _ROOT else member(update, channel)
         if isinstance(messages, list):
             found.extend(cast("list[Any]", messages))
-        elif isinstance(messages, BaseMessage):
+        elif isinstance(messages, (BaseMessage, tuple)) or (
+            isinstance(messages, Mapping) and "content" in messages
+        ):
             found.append(messages)
     return found
 

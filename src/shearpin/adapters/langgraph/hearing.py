@@ -1,0 +1,134 @@
+"""What the messages that a node has written tell: a history that was cut, answers that no tool has
+given, and answers of models that no callback has seen.
+
+Contract: an answer of a model counts once, whoever called the model: where a callback has seen a
+call while the node ran, that one counts. Messages that were there before are nobody's answers. A
+first text of a node that asks for nothing is held back until a second one comes: a node that runs
+once is no agent, and a run without an agent leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
+
+from shearpin.adapters.langgraph.speaking import member, written_messages
+from shearpin.adapters.messages import (
+    MARK,
+    content_text,
+    removes,
+    request_for,
+    requests_of,
+    usage_of,
+)
+from shearpin.adapters.run import Run
+from shearpin.events import CallStatus, HistoryCompacted, ModelReturned, ToolReturned
+
+if TYPE_CHECKING:
+    from shearpin.adapters.langgraph.nodes import NodePlan, Visit
+
+__all__ = ["hear"]
+
+_MOST_MESSAGES = 16
+_LOOK_BACK = 32
+
+
+def hear(run: Run, plan: NodePlan, visit: Visit, output: Any) -> None:
+    """Take in what a node has written to the conversation."""
+    channel = plan.endings.channel
+    items = written_messages(output, channel)
+    if not items:
+        return
+    cut = removes((items[0], items[-1]))
+    if cut and run.speaks:
+        run.after(HistoryCompacted(run.now(), visit.agent))
+    if plan.contains or plan.answers:
+        return
+    held: Any = visit.input if channel == "__root__" else member(visit.input, channel or "")
+    before = cast("list[Any]", held)[-_LOOK_BACK:] if isinstance(held, list) else []
+    unseen = run.models == visit.models and not cut
+    heard: list[Any] = []
+    for item in items[-_MOST_MESSAGES:]:
+        message = _message(item)
+        if isinstance(message, AIMessage):
+            if unseen and _is_new(message, before) and MARK not in message.response_metadata:
+                _hear_model(run, plan.name, visit, message)
+        elif isinstance(message, ToolMessage):
+            _hear_answer(run, plan.name, visit, message, [*before, *heard], unseen=unseen)
+        heard.append(message)
+
+
+def _message(item: object) -> object:
+    """A message, whichever way it was written: as an object, a mapping, or a pair."""
+    if isinstance(item, BaseMessage) or not isinstance(item, (Mapping, tuple)):
+        return item
+    try:
+        return convert_to_messages([cast("Any", item)])[0]
+    except (KeyError, NotImplementedError, TypeError, ValueError):
+        return None
+
+
+def _is_new(message: BaseMessage, before: Sequence[Any]) -> bool:
+    return not any(
+        message is other or (message.id is not None and message.id == getattr(other, "id", None))
+        for other in before
+    )
+
+
+def _hear_model(run: Run, node: str, visit: Visit, message: AIMessage) -> None:
+    requests = requests_of(message)
+    run.numbers.asked({request.id for request in requests})
+    fact = ModelReturned(
+        run.now(),
+        run.numbers.model_call(visit.task or run.id),
+        visit.agent,
+        node,
+        text=content_text(message.content),  # pyright: ignore[reportUnknownMemberType]
+        requests=requests,
+        usage=usage_of(message),
+    )
+    place = (visit.agent, node)
+    if not requests and place not in run.speakers and place not in run.texts:
+        run.texts[place] = fact
+        return
+    first = run.texts.pop(place, None)
+    run.speakers.add(place)
+    for answered in (first, fact) if first is not None else (fact,):
+        run.models += 1
+        run.after(answered)
+
+
+def _hear_answer(
+    run: Run, node: str, visit: Visit, message: ToolMessage, before: list[Any], *, unseen: bool
+) -> None:
+    """Report an answer that neither a tool node nor a callback has reported.
+
+    It was made up in place of a call (a person's rejection, invalid output), or the node has run a
+    plain function by itself.
+    """
+    speaks = (visit.agent, node) in run.speakers
+    # LangChain marks invalid structured output in the text only.
+    invalid = speaks and str(message.content).startswith("Error")  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
+    by_hand = unseen and run.numbers.times(message.tool_call_id) > 0
+    if not (invalid or message.status == "error" or by_hand):
+        return
+    request = request_for(message.tool_call_id, before)
+    if request is None or run.numbers.knows(request.id, request.name):
+        return
+    status: CallStatus = "success" if message.status != "error" else "error"
+    call = run.numbers.tool_call(visit.task, request.name, request.args, request.id)
+    content: object = message.content  # pyright: ignore[reportUnknownMemberType]
+    run.after(
+        ToolReturned(
+            run.now(),
+            call,
+            request.name,
+            request.args,
+            content,
+            "bad_args" if invalid else status,
+            visit.agent,
+            node,
+        )
+    )
