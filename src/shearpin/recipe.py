@@ -82,6 +82,8 @@ class Guard:
         unknown_price: what to do where a dollar limit is set and a model has no known price:
             `refuse` (default) its calls, `warn` and leave them out, or the price to assume.
         prices: the price book; None is the catalogue of list prices.
+        budget_faults: what follows where a call cannot be held, because the budget itself is at
+            fault: `stop` (default) refuses the call, because a cap is a cap; `go_on` makes it.
         repair: what to do where providers would refuse the history, because a call has no answer or
             an answer no call: `lend` (default) a mended copy to the model and leave what is saved
             alone, `save` the mended history when the next turn begins, or `off`.
@@ -121,6 +123,7 @@ class Guard:
     budget: Budget | str | Sequence[Budget | str] | None = None
     unknown_price: UnknownPrice = "refuse"
     prices: PriceBook | None = None
+    budget_faults: Literal["stop", "go_on"] = "stop"
     repair: Literal["lend", "save", "off"] = "lend"
     modes: Mapping[str, Mode] = field(default_factory=dict[str, Mode])
     exclude: tuple[str, ...] = ()
@@ -130,6 +133,7 @@ class Guard:
 
     def __post_init__(self) -> None:
         _check_choice("on_stop", self.on_stop, ON_STOP)
+        _check_choice("budget_faults", self.budget_faults, ("stop", "go_on"))
         if self.on_verdict is not None and not callable(self.on_verdict):
             raise ConfigError(f"on_verdict must be a function, not {self.on_verdict!r}")
         _check_choice("repair", self.repair, ("lend", "save", "off"))

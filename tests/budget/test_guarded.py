@@ -734,3 +734,23 @@ def test_a_stop_within_a_fallback_is_not_taken_for_the_first_failure() -> None:
     result = app.invoke(HELLO)
     assert (model.calls, spare.calls) == (1, 0)
     assert "1 model call of the 1 model call" in texts(result)[-1]
+
+
+@pytest.mark.parametrize(("faults", "calls"), [("stop", 0), ("go_on", 2)])
+def test_a_budget_that_is_at_fault_itself(
+    faults: str, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*args: object, **kwargs: object) -> None:
+        raise OSError("the ledger is gone")
+
+    monkeypatch.setattr("shearpin.ledgers.memory.MemoryLedger.hold", breaks)
+    model = Paid(twice)
+    app = guarded(react(model, Counter().tool), Budget(tokens=9_000), budget_faults=faults)
+    app.invoke(HELLO)
+    report = app.report()
+    assert model.calls == calls
+    assert any("the ledger is gone" in fault for fault in report.faults)
+    if faults == "stop":
+        assert report.reason == "budget:unavailable"
+    else:
+        assert report.budget.scopes[0].spent["tokens"] == model.tokens, "it is charged all the same"

@@ -238,7 +238,7 @@ class CallLayer(BaseCallbackHandler):
                 block = spending.open_tool(call, name, given, place, run.step)
                 if block is not None:  # no answer can be given from here, and a limit is a limit
                     del run.open[run_id]
-                    return spending.stop_for(block, place).halt, place
+                    return spending.rulings.stop_for(block, place).halt, place
             return verdict, place
 
         verdict, place = self._contained("on_tool_start", report, (PROCEED, Place("", "", "")))

@@ -13,8 +13,9 @@ from contextvars import ContextVar
 
 from shearpin.adapters.carrying import tell
 from shearpin.adapters.funds import Funds, extension_of, override_in
+from shearpin.adapters.rulings import Rule
 from shearpin.adapters.run import Run
-from shearpin.adapters.spending import Rule, Spending
+from shearpin.adapters.spending import Spending
 from shearpin.core.budget import Budget
 from shearpin.findings import Finding
 from shearpin.ledgers.purse import Purse
@@ -85,6 +86,7 @@ def open_spending(run: Run, recipe: Guard, orders: Orders, *, new_turn: bool) ->
     purse = Purse(account, state.funds.ledger, state.funds.learner, run.now)
     acts, rule = recipe.mode == "enforce", _rule_of(run)
     run.spending = Spending(purse, state.funds, recipe.pricing, rule, recipe.language, acts=acts)
+    _fails(run.spending, run, recipe)
     for more in orders.more:
         _extend(run, run.spending, more)
 
@@ -101,7 +103,9 @@ def nested_spending(recipe: Guard, run: Run) -> Spending | None:
     purse = Purse(account, funds.ledger, funds.learner, run.now)
     pricing = recipe.pricing
     acts, rule = recipe.mode == "enforce", _rule_of(run)
-    return Spending(purse, funds, pricing, rule, recipe.language, nested=True, acts=acts)
+    spending = Spending(purse, funds, pricing, rule, recipe.language, nested=True, acts=acts)
+    _fails(spending, run, recipe)
+    return spending
 
 
 def spending_of(run: Run) -> Spending | None:
@@ -133,6 +137,11 @@ def ends_here(run: Run, halt: Halt) -> bool:
         return False
     _rule_of(run)(halt, finding)
     return True
+
+
+def _fails(spending: Spending, run: Run, recipe: Guard) -> None:
+    spending.fails_closed = recipe.budget_faults == "stop"
+    spending.on_fault = run.fault
 
 
 def _rule_of(run: Run) -> Rule:

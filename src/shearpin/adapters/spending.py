@@ -19,44 +19,21 @@ from shearpin.adapters.costs import at_most, scopes_of
 from shearpin.adapters.funds import Funds
 from shearpin.adapters.places import Place
 from shearpin.adapters.prompts import Prompts, output_bound
+from shearpin.adapters.rulings import Refused, Rule, Rulings
 from shearpin.adapters.settling import Chunks, Outcome, failure_of, outcome_of
 from shearpin.adapters.till import PricedCall, Till
 from shearpin.adapters.turns import turns_of
-from shearpin.core.allowance import (
-    block_words,
-    exhausted_finding,
-    halt_words,
-    landing_words,
-    notice_finding,
-    notice_words,
-    unpriced_finding,
-)
-from shearpin.core.books import Exhausted, Notice
+from shearpin.core.books import Exhausted
 from shearpin.errors import PriceUnknownError
-from shearpin.findings import Finding, Severity
 from shearpin.ledgers.purse import Purse
 from shearpin.ledgers.requests import Bill, ModelRequest
 from shearpin.pricing import Pricing, TokenUsage
 from shearpin.report.budget import BudgetReport
-from shearpin.verdicts import Block, Halt, Nudge, Verdict
+from shearpin.verdicts import Block, Halt, Nudge
 
-__all__ = ["Closed", "Refused", "Rule", "Spending", "speaker_of"]
+__all__ = ["Closed", "Spending", "speaker_of"]
 
 _WAIT_SECONDS = 30.0
-
-Rule = Callable[["Nudge | Block | Halt", Finding], Verdict]
-
-
-class Refused(NamedTuple):
-    """A model call must not be made.
-
-    Attributes:
-        halt: with what the caller is ended.
-        local: whether only the caller is ended, and the run goes on.
-    """
-
-    halt: Halt
-    local: bool
 
 
 class Closed(NamedTuple):
@@ -96,8 +73,9 @@ class Spending:
         self.funds = funds
         self.nested = nested
         self.acts = acts
-        self._rule = rule
-        self._language: Literal["en", "zh"] = language
+        self.fails_closed = True
+        self.on_fault: Callable[[str, BaseException], None] | None = None
+        self.rulings = Rulings(rule, language, nested)
         account = purse.account
         budgets = [*(book.budget for book in account.books), *account.per_call]
         capped = any(budget.usd is not None for budget in budgets)
@@ -127,6 +105,25 @@ class Spending:
             metadata: LangChain's names of model and provider. place: where it is made.
             call: its identity when its task is re-executed. step: the session's.
         """
+        try:
+            return self._open_model(id, prompt, params, metadata, place, call, step)
+        except Exception as error:
+            if not self.fails_closed:  # the caller contains it; what the call uses is charged
+                raise
+            if self.on_fault is not None:
+                self.on_fault("budget.hold", error)
+            return self.rulings.broken(error, place, step)
+
+    def _open_model(
+        self,
+        id: str,
+        prompt: Sequence[BaseMessage] | str,
+        params: Mapping[str, object],
+        metadata: Mapping[str, object],
+        place: Place,
+        call: str,
+        step: int,
+    ) -> Refused | None:
         model, provider = _text(metadata.get("ls_model_name")), _text(metadata.get("ls_provider"))
         messages = [HumanMessage(prompt)] if isinstance(prompt, str) else prompt
         tier = _text(params.get("service_tier"))
@@ -135,7 +132,7 @@ class Spending:
         try:
             price = self.till.price(model, provider)
         except PriceUnknownError as error:
-            return self._unpriced(error, model, place, step)
+            return self.rulings.unpriced(error, model, place, step)
         self._calls[id] = PricedCall(call, place, provider, price, tier)
         speaker = speaker_of(place, model)
         bound = output_bound(params, metadata, model)
@@ -154,7 +151,7 @@ class Spending:
             self.till.unbounded += 1
         found = self._ask(request)
         if isinstance(found, Exhausted):
-            refused = self._refuse(found, place, step)
+            refused = self.rulings.refused(found, place, step)
             if refused is not None:
                 del self._calls[id]
                 self.refused[place.task] = refused.halt
@@ -196,7 +193,7 @@ class Spending:
         notices = self.purse.close_model(id, self.till.bill(usage, call, steps=1))
         if outcome.message is not None:
             self._batch(outcome.message)
-        return Closed(usage, self._tell(notices, call.place, step))
+        return Closed(usage, self.rulings.nudges(notices, call.place, step))
 
     def fail_model(
         self, id: str, error: BaseException, response: LLMResult | None, chunks: Chunks | None
@@ -220,26 +217,6 @@ class Spending:
         else:
             self.purse.close_model(id, Bill(0, 0, estimated=True, steps=0))
 
-    def _unpriced(
-        self, error: PriceUnknownError, model: str | None, place: Place, step: int
-    ) -> Refused | None:
-        """No price, a dollar cap, and the policy refuses; observed, the call goes on uncounted."""
-        finding = unpriced_finding(model, step, place.agent)
-        halt = Halt(finding.rule, str(error), finding)
-        return Refused(halt, False) if self._rule(halt, finding) is halt else None
-
-    # -- refusals -----------------------------------------------------------------------------
-
-    def _refuse(self, found: Exhausted, place: Place, step: int) -> Refused | None:
-        local = found.crowded or place.agent != "main" or self.nested
-        level = Severity.BLOCK if local else Severity.STOP
-        finding = exhausted_finding(found, level, step, place.agent)
-        halt = Halt(found.reason, halt_words(found, self._language), finding)
-        if not local:
-            return Refused(halt, False) if self._rule(halt, finding) is halt else None
-        block = Block(finding, halt.message)
-        return Refused(halt, True) if self._rule(block, finding) is block else None
-
     # -- tools --------------------------------------------------------------------------------
 
     def open_tool(self, id: str, tool: str, call: str, place: Place, step: int) -> Block | None:
@@ -247,22 +224,10 @@ class Spending:
         found = self.purse.open_tool(id, tool, call, place.agent, step)
         if not isinstance(found, Exhausted):
             return None
-        finding = exhausted_finding(found, Severity.BLOCK, step, place.agent)
-        block = Block(finding, block_words(found, self._language))
-        if self._rule(block, finding) is block:
-            return block
-        self.purse.force_tool(id)
-        return None
-
-    def stop_for(self, block: Block, place: Place) -> Refused:
-        """A tool call that must not be made, where no answer can be given for it: the end."""
-        name = str(block.finding.evidence["dimension"])
-        reason = "budget:" + ("per_tool" if name.startswith("tool:") else name)
-        halt = Halt(reason, block.message, block.finding)
-        if place.agent != "main" or self.nested:
-            return Refused(halt, True)
-        self._rule(halt, block.finding)
-        return Refused(halt, False)
+        block = self.rulings.blocked(found, place, step)
+        if block is None:
+            self.purse.force_tool(id)
+        return block
 
     def seconds_left(self) -> float | None:
         """Seconds until a tool call that begins now has to end; None without a time limit."""
@@ -270,7 +235,7 @@ class Spending:
 
     def close_tool(self, id: str, tool: str, place: Place, step: int) -> list[Nudge]:
         """A tool was run; the nudges that this gives rise to."""
-        return self._tell(self.purse.close_tool(id, tool), place, step)
+        return self.rulings.nudges(self.purse.close_tool(id, tool), place, step)
 
     def drop_tool(self, id: str) -> None:
         """A tool was interrupted and will be asked for again."""
@@ -281,22 +246,6 @@ class Spending:
         if len(calls) > 1:
             self.purse.refresh()
             self.purse.batch([(str(call["id"] or ""), str(call["name"])) for call in calls])
-
-    # -- words --------------------------------------------------------------------------------
-
-    def _tell(self, notices: Sequence[Notice], place: Place, step: int) -> list[Nudge]:
-        """The nudges that notices amount to; only the strongest is said aloud."""
-        said: list[Nudge] = []
-        for notice in notices:
-            finding = notice_finding(notice, step, place.agent)
-            nudge = Nudge(finding, notice_words(notice, step, self._language))
-            if self._rule(nudge, finding) is nudge:
-                said.append(nudge)
-        return said[-1:]
-
-    def landing_note(self, found: Exhausted) -> str:
-        """What the agent is told before the last answer that its budget allows."""
-        return landing_words(found.dimension, found.limit, found.per, self._language)
 
     # -- the run ------------------------------------------------------------------------------
 

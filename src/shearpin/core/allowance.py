@@ -11,6 +11,8 @@ from shearpin.findings import Evidence, Finding, Severity
 
 __all__ = [
     "block_words",
+    "broken_finding",
+    "broken_words",
     "exhausted_finding",
     "forecast_evidence",
     "halt_words",
@@ -63,6 +65,11 @@ _HALT_CALL: dict[Language, str] = {
     "zh": "本次运行已停止：下一次调用最多可能需要 {wanted}，而{span}只允许 {limit}。"
     "此前得到的内容见上文。",
 }
+_BROKEN: dict[Language, str] = {
+    "en": "This run was stopped because its budget could not be kept ({error}). What was found up "
+    "to then stands above.",
+    "zh": "本次运行已停止，因为无法核算其限额（{error}）。此前得到的内容见上文。",
+}
 _NEXT: dict[Language, str] = {
     "en": ", and the next call could take up to {wanted}",
     "zh": "，下一次调用最多可能需要 {wanted}",
@@ -114,7 +121,21 @@ def notice_finding(notice: Notice, step: int, agent: str) -> Finding:
 
 def unpriced_finding(model: str | None, step: int, agent: str) -> Finding:
     """A model whose calls cannot be held against a dollar limit, as a finding."""
-    rule = "budget:unknown_price"
+    return _outside("unknown_price", model, step, agent)
+
+
+def broken_finding(step: int, agent: str) -> Finding:
+    """A budget that cannot be kept, because it is itself at fault."""
+    return _outside("unavailable", None, step, agent)
+
+
+def broken_words(error: BaseException, language: Language) -> str:
+    """The last word of a run whose budget could not be kept."""
+    return _BROKEN[language].format(error=type(error).__name__)
+
+
+def _outside(kind: str, model: str | None, step: int, agent: str) -> Finding:
+    rule = "budget:" + kind
     return Finding(
         family="budget",
         rule=rule,
@@ -125,9 +146,9 @@ def unpriced_finding(model: str | None, step: int, agent: str) -> Finding:
         onset_step=step,
         step=step,
         agent=agent,
-        cause="budget_unknown_price",
+        cause="budget_" + kind,
         hard=False,
-        evidence={"model": model},
+        evidence={} if model is None else {"model": model},
     )
 
 

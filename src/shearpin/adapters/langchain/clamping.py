@@ -64,7 +64,7 @@ def _affordable(run: Run, request: AnyRequest) -> AnyRequest:
         changes["model_settings"] = {**settings, name: clamp.tokens}
     if clamp.landing is not None and request.tools:
         finding = exhausted_finding(clamp.landing, Severity.NUDGE, run.step, place.agent)
-        note = nudge_message(run.id, Nudge(finding, spending.landing_note(clamp.landing)))
+        note = nudge_message(run.id, Nudge(finding, spending.rulings.landing_note(clamp.landing)))
         changes |= {"tools": [], "tool_choice": None, "messages": [*request.messages, note]}
     return request.override(**changes) if changes else request
 
