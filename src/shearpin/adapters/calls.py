@@ -134,11 +134,8 @@ class CallLayer(BaseCallbackHandler):
                 spending=spending,
             )
             if spending is not None:
-                options: Mapping[str, object] = (
-                    cast("Mapping[str, object]", params) if isinstance(params, Mapping) else {}
-                )
                 refused = spending.open_model(
-                    str(run_id), prompt, options, metadata, place, call, run.step
+                    str(run_id), prompt, params, metadata, place, call, run.step
                 )
                 if refused is not None:
                     del run.open[run_id]

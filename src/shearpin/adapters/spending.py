@@ -91,7 +91,7 @@ class Spending:
         self,
         id: str,
         prompt: Sequence[BaseMessage] | str,
-        params: Mapping[str, object],
+        params: object,
         metadata: Mapping[str, object],
         place: Place,
         call: str,
@@ -106,7 +106,8 @@ class Spending:
             call: its identity when its task is re-executed. step: the session's.
         """
         try:
-            return self._open_model(id, prompt, params, metadata, place, call, step)
+            known = cast("Mapping[str, object]", params) if isinstance(params, Mapping) else {}
+            return self._open_model(id, prompt, known, metadata, place, call, step)
         except Exception as error:
             if not self.fails_closed:  # the caller contains it; what the call uses is charged
                 raise
