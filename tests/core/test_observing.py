@@ -20,5 +20,5 @@ def test_nothing_is_written_down_after_the_run_would_have_ended() -> None:
     halts = [record.step for record in said if record.verdict == "halt"]
     assert len(halts) == 1
     late = [record.verdict for record in said if record.step > halts[0]]
-    assert set(late) <= {"nudge"}, "other rules may still find something, nothing is refused or ended"
+    assert set(late) <= {"nudge"}, "others may still find something; nothing is refused"
     assert len(late) <= 2
