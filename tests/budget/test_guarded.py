@@ -160,13 +160,36 @@ def test_h12_a_without_a_budget_nothing_is_counted_or_rewritten() -> None:
     assert app.report().to_json()["budget"] is None
 
 
-def test_g03_x_the_reason_can_be_read_and_the_last_word_is_not_empty() -> None:
+@BUILDS
+@pytest.mark.parametrize("silent", [True, False])
+@pytest.mark.parametrize("how", ["invoke", "stream", "ainvoke"])
+async def test_g03_x_the_reason_can_be_read_and_the_last_word_is_not_empty(
+    build: Callable[..., Any], silent: bool, how: str
+) -> None:
+    def script(messages: Sequence[BaseMessage], number: int) -> AIMessage | str:
+        if silent and number == 5:
+            return ""
+        return asks_for(("search", {"query": f"{number}"}))
+
     search = Counter()
-    app = guarded(react(Paid(always_asks()), search.tool), Budget(tool_calls=3))
-    result = app.invoke(HELLO, LONG)
+    app = guarded(build(Paid(script), search.tool), Budget(tool_calls=3))
+    if how == "invoke":
+        result = app.invoke(HELLO, LONG)
+    elif how == "ainvoke":
+        result = await app.ainvoke(HELLO, LONG)
+    else:
+        result = list(app.stream(HELLO, LONG, stream_mode="values"))[-1]
     assert search.runs == 3
-    assert result["messages"][-1].text
+    assert result["messages"][-1].text.startswith("This run was stopped at its limit")
     assert result["messages"][-1].response_metadata["shearpin"]["reason"] == "budget:tool_calls"
+    assert app.report().reason == "budget:tool_calls"
+    assert not list(complaints(result["messages"]))
+
+
+def test_silence_for_other_reasons_is_left_alone() -> None:
+    app = guarded(react(Paid(lambda messages, number: ""), Counter().tool), Budget(tool_calls=3))
+    assert texts(app.invoke(HELLO))[-1] == ""
+    assert app.report().outcome == "completed"
 
 
 # -- runs and threads -----------------------------------------------------------------------------

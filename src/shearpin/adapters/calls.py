@@ -26,6 +26,7 @@ from shearpin.adapters.places import Place, place_of
 from shearpin.adapters.run import OpenCall, Run
 from shearpin.adapters.settling import Chunks, fact_usage, outcome_of
 from shearpin.adapters.signals import HardStop, PausingStop, Stop, stop_in
+from shearpin.adapters.spending import Closed
 from shearpin.events import (
     CallStatus,
     ModelCalled,
@@ -91,7 +92,9 @@ class CallLayer(BaseCallbackHandler):
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: object) -> None:
         """A model has answered."""
-        self._contained("on_llm_end", lambda: self._model_ends(response, run_id), None)
+        halt = self._contained("on_llm_end", lambda: self._model_ends(response, run_id), None)
+        if halt is not None:
+            raise Stop(halt)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
         """A model call has failed, or its stream was closed."""
@@ -111,27 +114,16 @@ class CallLayer(BaseCallbackHandler):
             if run.closed:
                 return self._over() or PROCEED, place
             call = run.numbers.model_call(place.task or run.id)
-            model = metadata.get("ls_model_name")
+            named = metadata.get("ls_model_name")
+            model = named if isinstance(named, str) else None
             run.speakers.add((place.agent, place.node))
             run.models += 1
-            verdict = run.before(
-                ModelCalled(
-                    run.now(),
-                    call,
-                    place.agent,
-                    place.node,
-                    model if isinstance(model, str) else None,
-                )
-            )
+            verdict = run.before(ModelCalled(run.now(), call, place.agent, place.node, model))
             if isinstance(verdict, Halt):
                 return verdict, place
             spending = spending_of(run)
             run.open[run_id] = OpenCall(
-                call,
-                place.agent,
-                place.node,
-                model if isinstance(model, str) else "",
-                spending=spending,
+                call, place.agent, place.node, model or "", spending=spending
             )
             if spending is not None:
                 refused = spending.open_model(
@@ -148,18 +140,17 @@ class CallLayer(BaseCallbackHandler):
         if isinstance(verdict, Halt):
             self._refuse(verdict, place)
 
-    def _model_ends(self, response: LLMResult, run_id: UUID) -> None:
+    def _model_ends(self, response: LLMResult, run_id: UUID) -> Halt | None:
         opened = self.run.open.pop(run_id, None)
         if opened is None:
-            return
+            return None
         found = outcome_of(response, opened.chunks)
-        message, usage = found.message, found.usage
+        closed = Closed(found.usage)
         if opened.spending is not None:
             closed = opened.spending.close_model(str(run_id), found, self.run.step + 1)
-            usage = closed.usage
             for nudge in closed.nudges:
                 self.run.keep(nudge)
-        requests = requests_of(message) if message is not None else ()
+        requests = requests_of(found.message) if found.message is not None else ()
         if requests:
             self.run.numbers.asked({request.id for request in requests})
         self.run.after(
@@ -170,10 +161,11 @@ class CallLayer(BaseCallbackHandler):
                 opened.node,
                 text=found.text,
                 requests=requests,
-                usage=fact_usage(usage),
+                usage=fact_usage(closed.usage),
                 model=opened.name or None,
             )
         )
+        return closed.halt
 
     def _model_fails(self, run_id: UUID, error: BaseException, response: object) -> None:
         opened = self.run.open.pop(run_id, None)

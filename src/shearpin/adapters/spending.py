@@ -42,10 +42,12 @@ class Closed(NamedTuple):
     Attributes:
         usage: as reported, or as estimated.
         nudges: that this gives rise to.
+        halt: where the answer leaves nothing to go on with.
     """
 
     usage: TokenUsage | None
     nudges: Sequence[Nudge] = ()
+    halt: Halt | None = None
 
 
 class Spending:
@@ -106,7 +108,9 @@ class Spending:
             call: its identity when its task is re-executed. step: the session's.
         """
         try:
-            known = cast("Mapping[str, object]", params) if isinstance(params, Mapping) else {}
+            known: Mapping[str, object] = (
+                cast("Mapping[str, object]", params) if isinstance(params, Mapping) else {}
+            )
             return self._open_model(id, prompt, known, metadata, place, call, step)
         except Exception as error:
             if not self.fails_closed:  # the caller contains it; what the call uses is charged
@@ -194,7 +198,13 @@ class Spending:
         notices = self.purse.close_model(id, self.till.bill(usage, call, steps=1))
         if outcome.message is not None:
             self._batch(outcome.message)
-        return Closed(usage, self.rulings.nudges(notices, call.place, step))
+        halt = None
+        if not outcome.text.strip() and not getattr(outcome.message, "tool_calls", None):
+            # Silence, because its tools were refused: the run must not end without a word.
+            found = self.purse.account.silenced(call.place.agent)
+            refused = found and self.rulings.refused(found, call.place, step)
+            halt = refused.halt if refused else None
+        return Closed(usage, self.rulings.nudges(notices, call.place, step), halt)
 
     def fail_model(
         self, id: str, error: BaseException, response: LLMResult | None, chunks: Chunks | None

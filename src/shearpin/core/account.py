@@ -240,9 +240,14 @@ class Account:
         """A tool call of an agent may run: the agent is not stuck."""
         self._refused.pop(agent, None)
 
+    def silenced(self, agent: str) -> Exhausted | None:
+        """The limit because of which an agent's latest tool calls were refused, if any were."""
+        return self._tool_limit() if self._refused.get(agent) else None
+
     def _stuck(self, agent: str) -> Exhausted | None:
-        if len(self._refused.get(agent, ())) < REFUSED_ROUNDS:
-            return None
+        return self._tool_limit() if len(self._refused.get(agent, ())) >= REFUSED_ROUNDS else None
+
+    def _tool_limit(self) -> Exhausted | None:
         for book in reversed(self.books):
             for name, limit in book.limits.items():
                 if (name == "tool_calls" or name.startswith("tool:")) and book.spent.get(
