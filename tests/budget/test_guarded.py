@@ -777,3 +777,24 @@ def test_a_budget_that_is_at_fault_itself(
         assert report.reason == "budget:unavailable"
     else:
         assert report.budget.scopes[0].spent["tokens"] == model.tokens, "it is charged all the same"
+
+
+@BUILDS
+def test_the_last_answer_that_money_allows_is_announced(build: Callable[..., Any]) -> None:
+    heard: list[str] = []
+
+    def script(messages: Sequence[BaseMessage], number: int) -> AIMessage | str:
+        said = messages[-1].text
+        if "limit" in said or "used" in said:
+            heard.append(said)
+        if "the last answer" in said:
+            return "this is what I have"
+        return asks_for(("search", {"query": f"{number}"}))
+
+    model = Paid(script)
+    app = guarded(build(model, Counter().tool), "$0.05")
+    result = app.invoke(HELLO, LONG)
+    assert "This is the last answer that the limit of $0.05 for this run allows" in heard[-1]
+    assert texts(result)[-1] == "this is what I have"
+    assert app.report().outcome == "completed"
+    assert 40_000 <= model.micros <= 50_000

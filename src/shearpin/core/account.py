@@ -227,6 +227,25 @@ class Account:
             found.extend(notices_of(book, at))
         return found
 
+    def foresee(self, estimate: Estimate, cost: Cost | None, at: float) -> Notice | None:
+        """The notice that the main agent's next call will be the last that fits, if it will."""
+        near = [
+            (book, name)
+            for book in self.books
+            for name in RESERVED
+            if f"soft:{name}" in book.told and f"last:{name}" not in book.told
+        ]
+        if not near:
+            return None
+        into, out = estimate.input_tokens, estimate.output_tokens
+        amounts = model_amounts(into, out, cost(into, out) if cost is not None else 0)
+        kept = _kept(estimate, cost, into, min(out, max(estimate.likely_output, LANDING_OUTPUT)))
+        for book, name in near:
+            used = book.spent.get(name, 0) + book.held.get(name, 0) + amounts[name]
+            if used + kept.get(name, 0) > book.limits.get(name, used) >= used:
+                return book.notice("last", name, at)
+        return None
+
     # -- rounds of which every tool call was refused -------------------------------------------
 
     def tool_refused(self, agent: str, step: int) -> None:

@@ -314,8 +314,16 @@ class Purse:
                 )
             self._closings += 1
             self._lock.notify_all()
-            step = bill is not None and bill.steps > 0
-            return self.account.settled(tallies, at=self.now(), step=step)
+            at, step = self.now(), bill is not None and bill.steps > 0
+            notices = self.account.settled(tallies, at=at, step=step)
+            if bill is not None and request is not None and request.last and step:
+                speaker, most = request.speaker, request.output_tokens
+                into = bill.input_tokens + self.learner.growth(speaker)
+                following = Estimate(into, most, self.learner.answer(speaker, most))
+                last = self.account.foresee(following, request.cost, at)
+                if last is not None:
+                    notices.append(last)
+            return notices
 
 
 def _without_landing(amounts: Amounts) -> Amounts:
