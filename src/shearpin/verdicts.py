@@ -67,6 +67,11 @@ class Reroute:
     finding: Finding
     target: str
 
+    @property
+    def message(self) -> str:
+        """What is written down of it."""
+        return self.target
+
 
 @dataclass(frozen=True, slots=True)
 class Rollback:

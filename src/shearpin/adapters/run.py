@@ -250,7 +250,11 @@ class Run:
 
     def leaves_alone(self, node: str) -> bool:
         """Whether a node is to be executed as if there were no guard."""
-        return self.closed or self.ways.apart("", node)
+        try:
+            return self.closed or self.ways.apart("", node)
+        except Exception as error:
+            self.fault("run.leaves_alone", error)
+            return False
 
     @property
     def speaks(self) -> bool:
@@ -307,7 +311,8 @@ class Run:
 
     def _settled(self, records: Sequence[Record]) -> list[Record]:
         """The journal, with what found no way to be carried out marked so."""
-        missed = self._missed | {entry.verdict.message for entry in self._nudges} | self.ways.unmet()
+        waiting = {entry.verdict.message for entry in self._nudges}
+        missed = self._missed | waiting | self.ways.unmet()
         self._nudges = []
         return [
             record._replace(acted=False)

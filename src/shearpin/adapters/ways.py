@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Seen", "Ways"]
 
 _MOST_VISITS = 64
-_MOST_AGENTS = 16
+_MOST_GRAPHS = 16
 _MOST_PLACES = 1024
 _MOST_TURNS = 2
 
@@ -89,6 +89,10 @@ class Ways:
         if not (isinstance(verdict, Reroute) and verdict.target.startswith("without:")):
             self.diversion = verdict
 
+    def unmet(self) -> set[str]:
+        """What the journal says of a way out that was never taken."""
+        return set() if self.diversion is None else {self.diversion.message}
+
     # -- the last answer ------------------------------------------------------------------------
 
     def land(self, agent: str, node: str) -> None:
@@ -115,20 +119,18 @@ class Ways:
 
     # -- where it has been ----------------------------------------------------------------------
 
-    def visit(self, agent: str, step: int, node: str, input: object) -> None:
-        """Remember what a node was given, where there may be a way back to it."""
-        if self.on_loop != "rollback":
-            return
-        seen = self._visits.get(agent)
+    def visit(self, graph: str, step: int, node: str, input: object) -> None:
+        """Remember what a node was given; `graph` tells one execution of a graph from another."""
+        seen = self._visits.get(graph)
         if seen is None:
-            seen = self._visits[agent] = deque(maxlen=_MOST_VISITS)
-            if len(self._visits) > _MOST_AGENTS:
+            seen = self._visits[graph] = deque(maxlen=_MOST_VISITS)
+            if len(self._visits) > _MOST_GRAPHS:
                 self._visits.popitem(last=False)
         seen.append(Seen(step, node, input))
 
-    def before(self, agent: str, step: int, nodes: frozenset[str]) -> Seen | None:
-        """The latest visit of an agent to one of these nodes, up to and with a step."""
-        for seen in reversed(self._visits.get(agent, ())):
+    def before(self, graph: str, step: int, nodes: frozenset[str]) -> Seen | None:
+        """The latest visit to one of these nodes of a graph, up to and with a step."""
+        for seen in reversed(self._visits.get(graph, ())):
             if seen.step <= step and seen.node in nodes:
                 return seen
         return None

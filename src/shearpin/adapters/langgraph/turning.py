@@ -16,6 +16,7 @@ from langgraph.types import Command, Send
 
 from shearpin.adapters.langgraph.compat import AnyRunnable, executable_with, is_sent, read_channel
 from shearpin.adapters.langgraph.landing import Landing
+from shearpin.adapters.langgraph.lending import history_key
 from shearpin.adapters.langgraph.pausing import Pausing
 from shearpin.adapters.langgraph.rewinding import rewound
 from shearpin.adapters.langgraph.speaking import Unlending, member, with_member
@@ -28,7 +29,7 @@ from shearpin.verdicts import Halt, Reroute
 if TYPE_CHECKING:
     from shearpin.adapters.langgraph.nodes import NodePlan
 
-__all__ = ["Turn", "back_again", "other_way", "way_to_end"]
+__all__ = ["Turn", "back_again", "other_way", "remember", "way_to_end"]
 
 _ROOT = "__root__"
 
@@ -120,12 +121,18 @@ def other_way(run: Run, plan: NodePlan, agent: str, config: RunnableConfig) -> A
             return _stand_in(plan, Turn(_leading(run, plan, text, config, target)))
     else:
         nodes = frozenset(node for name, node in run.speakers if name == agent)
-        seen = run.ways.before(agent, due.to_step, nodes)
+        seen = run.ways.before(history_key(config.get("metadata")), due.to_step, nodes)
         command = None if seen is None else rewound(run, plan, seen, due, config)
         if command is not None:
             return _stand_in(plan, Turn(command))
     run.not_carried_out(due)
     return None
+
+
+def remember(run: Run, plan: NodePlan, given: Any, config: RunnableConfig) -> None:
+    """Keep what a node is given, where there may be a way back to it."""
+    if run.ways.on_loop == "rollback" and not plan.answers and not plan.contains:
+        run.ways.visit(history_key(config.get("metadata")), run.step, plan.name, given)
 
 
 def _paused(

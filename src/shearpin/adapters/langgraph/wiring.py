@@ -11,6 +11,7 @@ from typing import Any, cast
 from langchain_core.tools import BaseTool
 
 from shearpin import clock
+from shearpin.adapters.langgraph.closures import with_guarded_graphs
 from shearpin.adapters.langgraph.compat import (
     AnyGraph,
     AnyNode,
@@ -131,7 +132,8 @@ def guarded_nodes(graph: AnyGraph) -> dict[str, AnyNode]:
             endings=endings,
             merged=merged,
             answers=isinstance(bound, ToolNode),
-            contains=isinstance(node.bound, Pregel),
+            contains=isinstance(node.bound, Pregel)
+            or (bound is not None and not isinstance(bound, ToolNode)),
             cached=(node.cache_policy or graph.cache_policy) is not None,
         )
         nodes[name] = install(node, GuardedNode(plan))
@@ -142,10 +144,17 @@ def _guarded_bound(bound: AnyRunnable) -> AnyRunnable | None:
     """What takes the place of a node's main part: a guarded subgraph or tool node, else None."""
     if isinstance(bound, ToolNode):
         return guarded_tool_node(bound)
-    if isinstance(bound, Pregel) and not is_guarded(bound):  # pyright: ignore[reportUnknownArgumentType]
-        child = cast("AnyGraph", cast("object", bound))
-        return cast("AnyRunnable", with_nodes(child, type(child), guarded_nodes(child)))
-    return None
+    if isinstance(bound, Pregel):
+        child = _guarded_child(cast("AnyGraph", cast("object", bound)))
+        return cast("AnyRunnable | None", child)
+    return with_guarded_graphs(bound, _guarded_child)
+
+
+def _guarded_child(child: AnyGraph) -> AnyGraph | None:
+    """A copy of a graph with guarded nodes; None where it is guarded already, by itself."""
+    if is_guarded(child):
+        return None
+    return with_nodes(child, type(child), guarded_nodes(child))
 
 
 def tool_facts(graph: AnyGraph) -> dict[str, ToolFacts]:
