@@ -61,7 +61,7 @@ def test_a_rejection_by_a_person(returned: list[Any]) -> None:
     messages = app.get_state(THREAD).values["messages"]
     assert app.get_state(THREAD).next == ()
     assert "shearpin" in messages[-1].response_metadata
-    assert {fact.status for fact in returned} == {"error"}
+    assert {fact.status for fact in returned} == {"error", "blocked"}
     assert_valid(messages)
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from shearpin import clock
 from shearpin.adapters.funds import Funds
+from shearpin.adapters.people import People
 from shearpin.core.session import Session
 from shearpin.core.settings import Settings
 from shearpin.events import Fact
@@ -95,6 +96,7 @@ class ThreadState:
         users: runs that are going on.
         funds: what the conversation has to spend, where there is a budget.
         saved_funds: the same as it was read back, before a run asks for it.
+        people: what people have refused.
     """
 
     judge: Judge
@@ -104,6 +106,7 @@ class ThreadState:
     users: int = 0
     funds: Funds | None = None
     saved_funds: Mapping[str, Any] | None = None
+    people: People = field(default_factory=People)
 
     @classmethod
     def fresh(cls, settings: Settings, now: clock.Clock) -> ThreadState:

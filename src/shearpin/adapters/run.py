@@ -97,6 +97,7 @@ class Run:
         ways: what it does besides speaking, blocking and ending.
         repair: what to do where the history is broken: `lend`, `save` or `off`.
         histories: which histories were found valid so far.
+        answer: what a person has said to the pause that this run goes on from.
     """
 
     graph: str
@@ -118,6 +119,7 @@ class Run:
     ways: Ways = field(default_factory=Ways)
     numbers: Numbers = field(default_factory=Numbers)
     histories: Histories = field(default_factory=Histories)
+    answer: object = None
     records: list[Record] = field(default_factory=list[Record])
     answering: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     open: dict[uuid.UUID, OpenCall] = field(default_factory=dict[uuid.UUID, OpenCall])
@@ -150,6 +152,7 @@ class Run:
         judge.after(RunStarted(self.started, self.id, self.thread, resumed=not new_turn))
         if new_turn:
             self.state.turn += 1
+            self.state.people.clear()
             judge.after(TurnStarted(self.started, self.state.turn))
         try:
             self._thoughts = thoughts_of(judge.session.settings)

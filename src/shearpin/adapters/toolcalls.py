@@ -11,13 +11,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import ToolMessage
-from langgraph.errors import GraphBubbleUp
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.types import Command
 
 from shearpin.adapters.calls import status_of_error
 from shearpin.adapters.messages import answer
 from shearpin.adapters.metering import spending_of
 from shearpin.adapters.places import Place, place_of
+from shearpin.adapters.refusing import note_refusal, proposed_again, was_refused
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
 from shearpin.adapters.spending import Spending
@@ -91,7 +92,7 @@ def _ask(
         key = run.numbers.tool_call(place.task or run.id, request.name, request.args, request.id)
         if key in run.answering:
             return None
-        verdict = run.before(
+        verdict = proposed_again(run, request, key, place.agent) or run.before(
             ToolCalled(run.now(), key, request.name, request.args, place.agent, place.node)
         )
         spending = spending_of(run)
@@ -125,6 +126,8 @@ def _failed(run: Run, asked: _Asked, error: BaseException) -> ToolMessage:
         _pay(run, asked)
         text = halt.message if run.stopped is None else not_run(halt)
         return answer(run.id, asked.request, text, run.numbers.times(asked.request.id))
+    if isinstance(error, GraphInterrupt):
+        run.state.people.ask(asked.call)
     if not isinstance(error, GraphBubbleUp):
         _pay(run, asked)
     elif asked.spending is not None:
@@ -148,6 +151,8 @@ def _answered(run: Run, asked: _Asked, result: Any) -> Any:
             status = "unknown_tool" if not asked.known else "error"
             status = "bad_args" if noted == "bad_args" else status
         _report(run, asked, content, status)
+        if was_refused(run, asked.call, failed=status == "error"):
+            note_refusal(run, asked.request)
     except Exception as error:
         run.fault("toolcalls.answered", error)
     return result

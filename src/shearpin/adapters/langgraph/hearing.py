@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
+from langgraph.types import Command
 
 from shearpin.adapters.langgraph.speaking import member, written_messages
 from shearpin.adapters.messages import (
@@ -23,8 +24,9 @@ from shearpin.adapters.messages import (
     requests_of,
     usage_of,
 )
+from shearpin.adapters.refusing import note_refusal, was_refused
 from shearpin.adapters.run import Run
-from shearpin.events import CallStatus, HistoryCompacted, ModelReturned, ToolReturned
+from shearpin.events import CallStatus, HistoryCompacted, ModelReturned, ToolRequest, ToolReturned
 
 if TYPE_CHECKING:
     from shearpin.adapters.langgraph.nodes import NodePlan, Visit
@@ -56,7 +58,12 @@ def hear(run: Run, plan: NodePlan, visit: Visit, output: Any) -> None:
             if unseen and _is_new(message, before) and MARK not in message.response_metadata:
                 _hear_model(run, plan.name, visit, message)
         elif isinstance(message, ToolMessage):
-            _hear_answer(run, plan.name, visit, message, [*before, *heard], unseen=unseen)
+            answered = _hear_answer(
+                run, plan.name, visit, message, [*before, *heard], unseen=unseen
+            )
+            failed = message.status == "error"
+            if answered is not None and was_refused(run, visit.task, failed=failed):
+                note_refusal(run, answered, plan.name, _goto(output))
         heard.append(message)
 
 
@@ -102,8 +109,8 @@ def _hear_model(run: Run, node: str, visit: Visit, message: AIMessage) -> None:
 
 def _hear_answer(
     run: Run, node: str, visit: Visit, message: ToolMessage, before: list[Any], *, unseen: bool
-) -> None:
-    """Report an answer that neither a tool node nor a callback has reported.
+) -> ToolRequest | None:
+    """Report an answer that neither a tool node nor a callback has reported; what it answers.
 
     It was made up in place of a call (a person's rejection, invalid output), or the node has run a
     plain function by itself.
@@ -112,11 +119,12 @@ def _hear_answer(
     # LangChain marks invalid structured output in the text only.
     invalid = speaks and str(message.content).startswith("Error")  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
     by_hand = unseen and run.numbers.times(message.tool_call_id) > 0
-    if not (invalid or message.status == "error" or by_hand):
-        return
+    decided = run.state.people.were_asked(visit.task)
+    if not (invalid or message.status == "error" or by_hand or decided):
+        return None
     request = request_for(message.tool_call_id, before)
     if request is None or run.numbers.knows(request.id, request.name):
-        return
+        return None
     status: CallStatus = "success" if message.status != "error" else "error"
     call = run.numbers.tool_call(visit.task, request.name, request.args, request.id)
     content: object = message.content  # pyright: ignore[reportUnknownMemberType]
@@ -132,3 +140,10 @@ def _hear_answer(
             node,
         )
     )
+    return request
+
+
+def _goto(output: Any) -> str:
+    """Where a node leads to by itself, if it does and that is one node."""
+    goto: object = output.goto if isinstance(output, Command) else ""  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+    return goto if isinstance(goto, str) else ""

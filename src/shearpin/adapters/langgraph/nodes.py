@@ -25,6 +25,7 @@ from shearpin.adapters.langgraph.delta import delta_of
 from shearpin.adapters.langgraph.hearing import hear
 from shearpin.adapters.langgraph.lending import history_key, lent
 from shearpin.adapters.langgraph.pausing import ask_anew
+from shearpin.adapters.langgraph.reviewing import reviewed
 from shearpin.adapters.langgraph.speaking import Unlending, member
 from shearpin.adapters.langgraph.stopping import AFTER_HOOK, Endings
 from shearpin.adapters.langgraph.turning import back_again, other_way, remember, way_to_end
@@ -190,6 +191,10 @@ class GuardedNode(Runnable[Any, Any]):
             if run.speakers:
                 self._watch_history(run, place.agent, input, config)
             visit = Visit(place.task, place.agent, input, plan.inner, models=run.models)
+            if run.state.people.asks(plan.name) and not plan.quiet:
+                visit = reviewed(run, plan, visit)
+                if visit.halt is not None or visit.inner is not plan.inner:
+                    return visit
             return visit if plan.quiet else self._lend(run, visit, config)
         except Exception as error:
             run.fault("nodes.enter", error)
@@ -219,6 +224,7 @@ class GuardedNode(Runnable[Any, Any]):
         try:
             if isinstance(error, GraphInterrupt):
                 run.interrupted = True
+                run.state.people.ask(visit.task)
             elif isinstance(error, ParentCommand):
                 delta = delta_of(cast("Any", error).args[0], visit.input, self.plan.merged)
                 run.after(NodeLeft(run.now(), self.plan.name, visit.task, visit.agent, delta))

@@ -103,6 +103,7 @@ class Snapshot(NamedTuple):
     turn: int
     session: dict[str, object]
     funds: dict[str, Any] | None = None
+    people: list[Any] | None = None
 
     def restore(self, settings: Settings, now: clock.Clock) -> ThreadState:
         """The thread state that was saved; if it is unreadable, a fresh one that says so."""
@@ -116,6 +117,7 @@ class Snapshot(NamedTuple):
             state = ThreadState(Judge(session, now))
         state.turn, state.sequence = self.turn, self.sequence
         state.saved_funds = self.funds
+        state.people.load(self.people)
         return state
 
 
@@ -200,7 +202,7 @@ def _head(thread: str) -> RunnableConfig:
 
 def _payload(state: ThreadState, head: CheckpointTuple) -> tuple[str, str]:
     state.sequence += 1
-    data = {
+    data: dict[str, object] = {
         "v": 1,
         "sequence": state.sequence,
         "turn": state.turn,
@@ -208,6 +210,10 @@ def _payload(state: ThreadState, head: CheckpointTuple) -> tuple[str, str]:
     }
     if state.funds is not None:
         data["funds"] = state.funds.dump()
+    with state.judge.lock:
+        people = state.people.dump()
+    if people:
+        data["people"] = people
     task = uuid.uuid5(_SPACE, f"{head.checkpoint['id']}:{state.sequence}")
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False), str(task)
 
@@ -229,7 +235,11 @@ def _read(text: str) -> Snapshot | None:
         if data.get("v") != 1:
             return None
         return Snapshot(
-            int(data["sequence"]), int(data["turn"]), dict(data["session"]), data.get("funds")
+            int(data["sequence"]),
+            int(data["turn"]),
+            dict(data["session"]),
+            data.get("funds"),
+            data.get("people"),
         )
     except (ValueError, KeyError, TypeError) as error:
         logger.warning("shearpin: saved session state is damaged: %r", error)

@@ -85,6 +85,7 @@ class Voyage:
         run = Run(name, self.thread, state, wiring.now, redirects=wiring.redirects)
         run.ways = Ways(wiring.recipe, self.answer)
         run.repair = wiring.recipe.repair
+        run.answer = self.answer
         new_turn = self.new_turn or self.thread is None
         run.begin(new_turn=new_turn)
         open_spending(run, wiring.recipe, self.orders, new_turn=new_turn)
