@@ -176,14 +176,16 @@ def _words(message: BaseMessage) -> int:
 class Counter:
     """A tool that counts how often it was run."""
 
-    def __init__(self, name: str = "search", result: str = "some words of a result") -> None:
+    def __init__(
+        self, name: str = "search", result: str = "some words of a result", *, counted: bool = True
+    ) -> None:
         self.runs = 0
         self._lock = Lock()
 
         def run(query: str = "") -> str:
             with self._lock:
                 self.runs += 1
-                return f"{result} {self.runs}"
+                return f"{result} {self.runs}" if counted else result
 
         run.__name__ = name
         self.tool: BaseTool = tool(run, description="Looks something up.")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -17,6 +19,7 @@ from langgraph.types import Command, Send, interrupt
 
 import shearpin
 from shearpin import Budget, BudgetExceededError, ConfigError
+from shearpin.pricing import Catalogue, ModelPrice, Overrides
 from shearpin.testing import StrictProvider, asks_for
 from shearpin.testing.provider import complaints
 from tests.budget.paying import HELLO, PRICE, Counter, Paid, agent, always_asks, react
@@ -798,3 +801,46 @@ def test_the_last_answer_that_money_allows_is_announced(build: Callable[..., Any
     assert texts(result)[-1] == "this is what I have"
     assert app.report().outcome == "completed"
     assert 40_000 <= model.micros <= 50_000
+
+
+def test_p08_x_an_own_price_wins_and_an_old_one_is_remarked_once() -> None:
+    own = ModelPrice.of("paid", input="10", output="30", source="contract 7", at=date(2020, 1, 1))
+    book = Overrides({"paid": own}, behind=Catalogue())
+    model = Paid(twice)
+    app = shearpin.guard(react(model, Counter().tool), budget="$1.00", prices=book)
+    app.invoke(HELLO)
+    budget = app.report().budget
+    assert budget.usd == Decimal(model.micros) / 1_000_000
+    assert len(budget.notes) == 1
+    assert "prices from contract 7" in budget.notes[0]
+    assert "(2020-01-01)" in budget.notes[0]
+
+
+def test_h05_a_an_agent_at_defaults_is_stopped_after_at_most_eight_identical_rounds() -> None:
+    model = Paid(lambda messages, number: asks_for(("search", {"query": "the same"})))
+    search = Counter(result="the same result", counted=False)
+    app = shearpin.guard(react(model, search.tool))
+    app.invoke(HELLO)
+    assert model.calls <= 8
+    assert app.report().outcome == "stopped"
+
+
+def test_c01_x_what_is_saved_of_a_budget_is_bounded_and_holds_no_text() -> None:
+    sizes: list[int] = []
+    for steps in (80, 300):
+
+        def script(messages: Sequence[BaseMessage], number: int, last: int = steps) -> Any:
+            return asks_for(("search", {"query": f"secret {number}"})) if number < last else "done"
+
+        model = Paid(script)
+        budgets = ["$5, 500 calls, 9m tokens", "$50 per thread"]
+        saver = InMemorySaver()
+        app = guarded(react(model, Counter().tool, saver=saver), budgets, detectors=())
+        app.invoke(HELLO, thread("1"))
+        head = saver.get_tuple(thread("1"))
+        assert head is not None
+        (saved,) = [v for _, channel, v in head.pending_writes or () if channel == "__shearpin__"]
+        assert "secret" not in saved
+        sizes.append(len(json.dumps(json.loads(saved)["funds"], separators=(",", ":"))))
+    assert sizes[1] <= sizes[0] + 200
+    assert sizes[1] < 2_048

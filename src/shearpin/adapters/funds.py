@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
+from zlib import crc32
 
 from shearpin import clock
 from shearpin.core.account import Account
@@ -27,7 +28,7 @@ BUDGET_KEY = "shearpin_budget"
 EXTEND_KEY = "shearpin_extend"
 """Under this key of `configurable` the limits of a run that goes on are raised."""
 
-_MOST_CALLS = 256
+_MOST_CALLS = 64
 
 
 def override_in(values: Mapping[str, object], context: object) -> tuple[Budget, ...]:
@@ -53,7 +54,7 @@ class Funds:
         self.learner = Learner()
         self._now = now
         self._books: dict[str, Book] = {}
-        self._calls: OrderedDict[str, None] = OrderedDict()
+        self._calls: OrderedDict[int, None] = OrderedDict()
 
     def account(
         self,
@@ -105,11 +106,11 @@ class Funds:
 
     def first_time(self, call: str) -> bool:
         """Whether a model call is no repetition of one that was answered before it was replayed."""
-        return call not in self._calls
+        return crc32(call.encode()) not in self._calls
 
     def done(self, call: str) -> None:
         """A model call was answered."""
-        self._calls[call] = None
+        self._calls[crc32(call.encode())] = None
         if len(self._calls) > _MOST_CALLS:
             self._calls.popitem(last=False)
 
