@@ -27,9 +27,7 @@ def carried(run: Run, fact: Fact, verdict: Verdict) -> Verdict:
             return PROCEED
         if verdict is run.ways.told:
             return verdict
-        run.ways.told = verdict
-    if run.ways.teller is not None:
-        verdict = _as_wished(run, verdict)
+    verdict = _as_wished(run, verdict)
     if isinstance(verdict, Nudge):
         run.keep(verdict)
     elif isinstance(verdict, (Reroute, Rollback)):
@@ -39,6 +37,8 @@ def carried(run: Run, fact: Fact, verdict: Verdict) -> Verdict:
 
 def tell(run: Run, verdict: Verdict) -> Verdict | None:
     """Tell the author's handler, where there is one, of a verdict that stands."""
+    if isinstance(verdict, Halt):
+        run.ways.told = verdict
     teller = run.ways.teller
     if teller is None:
         return None

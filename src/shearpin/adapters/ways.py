@@ -44,6 +44,7 @@ class Ways:
         self.diversion: Reroute | Rollback | None = None
         self.landing: tuple[str, str] | None = None
         self.landed = False
+        self.by_middleware = False
         self.asked: Halt | None = None
         self.told: Halt | None = None
         self.pausing = False

@@ -42,6 +42,7 @@ def final_request(run: Run, request: AnyRequest, halt: Halt) -> AnyRequest | Non
         if run.ways.on_stop != "wrap_up" or unanswered(messages):
             return None
         run.ways.land(place.agent, place.node)
+        run.ways.by_middleware = True
         note = wrap_up_message(run.id, halt, run.state.judge.session.settings)
         told = cast("Any", [*messages, note])
         return request.override(messages=told, tools=[], tool_choice=None)
@@ -52,7 +53,7 @@ def final_request(run: Run, request: AnyRequest, halt: Halt) -> AnyRequest | Non
 
 def final_answer(run: Run, response: AnyResponse, halt: Halt) -> AnyResponse | None:
     """The model's last answer, made honest; None where it gave none."""
-    if current_run() is not None:
+    if not run.ways.by_middleware:
         return response
     run.ways.landing = None
     given = [response] if isinstance(response, AIMessage) else response.result
