@@ -144,7 +144,7 @@ class CallLayer(BaseCallbackHandler):
         opened = self.run.open.pop(run_id, None)
         if opened is None:
             return None
-        found = outcome_of(response, opened.chunks)
+        found = outcome_of(response, opened.chunks, priced=opened.spending is not None)
         closed = Closed(found.usage)
         if opened.spending is not None:
             closed = opened.spending.close_model(str(run_id), found, self.run.step + 1)
@@ -161,7 +161,7 @@ class CallLayer(BaseCallbackHandler):
                 opened.node,
                 text=found.text,
                 requests=requests,
-                usage=fact_usage(closed.usage),
+                usage=found.told or fact_usage(closed.usage),
                 model=opened.name or None,
             )
         )

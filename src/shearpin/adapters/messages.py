@@ -37,6 +37,7 @@ __all__ = [
     "request_for",
     "requests_of",
     "unanswered",
+    "usage_in",
     "usage_of",
 ]
 
@@ -82,7 +83,11 @@ def usage_of(message: BaseMessage) -> Usage | None:
     usage = getattr(message, "usage_metadata", None)
     if not isinstance(usage, Mapping):
         return None
-    numbers = cast("Mapping[str, object]", usage)
+    return usage_in(cast("Mapping[str, object]", usage))
+
+
+def usage_in(numbers: Mapping[str, object]) -> Usage:
+    """The tokens in a report of usage as LangChain writes it."""
     into = _part(numbers, "input_token_details")
     out = _part(numbers, "output_token_details")
     return Usage(

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 
-from shearpin.adapters.messages import content_text, requests_of
+from shearpin.adapters.messages import content_text, requests_of, usage_in
 from shearpin.adapters.prompts import answer_tokens
 from shearpin.events import Usage
 from shearpin.pricing import TokenUsage, read_usage
@@ -61,16 +61,20 @@ class Outcome(NamedTuple):
         text: the prose.
         usage: tokens by kind; None where nothing was reported.
         cached: whether it came from LangChain's own cache.
+        told: the usage as it was told, where it is not priced.
     """
 
     message: BaseMessage | None
     text: str
     usage: TokenUsage | None
     cached: bool = False
+    told: Usage | None = None
 
 
-def outcome_of(response: LLMResult | None, chunks: Chunks | None) -> Outcome:
-    """Read an answer, or what there was of it."""
+def outcome_of(
+    response: LLMResult | None, chunks: Chunks | None, *, priced: bool = True
+) -> Outcome:
+    """Read an answer, or what there was of it; only what is `priced` is read by kinds of tokens."""
     first = _first(response)
     message = first.message if isinstance(first, ChatGeneration) else None
     text = content_text(message.content) if message is not None else first.text if first else ""  # pyright: ignore[reportUnknownMemberType]
@@ -79,7 +83,14 @@ def outcome_of(response: LLMResult | None, chunks: Chunks | None) -> Outcome:
         return Outcome(message, text, TokenUsage(requests=0), cached=True)
     if chunks is not None and chunks.whole is not None:
         raw = chunks.whole
-    return Outcome(message, text, read_usage(raw))
+    if priced:
+        return Outcome(message, text, read_usage(raw))
+    if raw is None:
+        return Outcome(message, text, None)
+    known = "input_tokens" in raw
+    return Outcome(
+        message, text, None, told=usage_in(raw) if known else fact_usage(read_usage(raw))
+    )
 
 
 def _first(response: LLMResult | None) -> Generation | None:
