@@ -148,11 +148,11 @@ def strongest(app: Any) -> str:
 
 def test_the_summarization_middleware_is_recognised(facts: list[Any]) -> None:
     """An agent that asks again for what its summary has lost is not in a loop yet."""
-    summariser = StrictProvider(lambda messages, call: "They look for it.")
+    summariser = StrictProvider(lambda messages, call: f"They have looked {call} times.")
     model = StrictProvider(
         lambda messages, call: "done" if call == LAPS else asks_for(("look", {"place": "desk"}))
     )
-    hook = SummarizationMiddleware(model=summariser, trigger=("messages", 5), keep=("messages", 2))
+    hook = SummarizationMiddleware(model=summariser, trigger=("messages", 7), keep=("messages", 3))
     app = shearpin.guard(create_agent(model, [look], middleware=[hook], checkpointer=saver()))
     messages = app.invoke(HELLO, {**THREAD, "recursion_limit": 100})["messages"]
     assert summariser.calls >= 2
