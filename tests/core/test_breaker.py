@@ -23,6 +23,8 @@ class Naive:
         self.continued = 0
         self.pivots = 0
         self.evidence = 0
+        self.calm = 0
+        self.nudged_last = False
         self.trials = 0
         self.refused_last = False
         self.leases: list[tuple[str, float]] = []
@@ -59,8 +61,9 @@ class Naive:
         self.pivots = self.trials = 0
         self.refused_last = signal == "refused"
         self.leases = []
-        if target == "closed":
-            self.evidence = 0
+        if target in ("closed", "reflecting"):
+            self.evidence = self.calm = 0
+            self.nudged_last = target == "reflecting"
         return True
 
     def lease(self, call: str, at: float) -> bool:
@@ -72,7 +75,12 @@ class Naive:
         self.leases.append((call, at + self.settings.lease_seconds))
         return True
 
-    def settle(self, progressed: bool, evidence: bool) -> str | None:
+    def worked(self) -> None:
+        if self.state == "reflecting":
+            self.evidence = 0
+            self.nudged_last = False
+
+    def settle(self, progressed: bool, evidence: int) -> str | None:
         self.leases = self.leases[1:]
         if self.state == "half_open" and not progressed:
             if self.refused_last:
@@ -80,8 +88,17 @@ class Naive:
                 return None
             self.trials += 1
             return "exhausted" if self.trials >= self.settings.trial_rounds else None
-        if self.state == "reflecting" and evidence:
-            self.evidence += 1
+        if self.state == "reflecting" and not evidence:
+            self.calm += 1
+            if self.calm >= self.settings.calm_rounds:
+                self.evidence = 0
+                self.nudged_last = False
+        elif self.state == "reflecting":
+            self.calm = 0
+            if self.nudged_last:
+                self.nudged_last = False
+                return None
+            self.evidence += evidence
             return "exhausted" if self.evidence >= self.settings.persist_rounds else None
         return None
 
@@ -152,8 +169,13 @@ class BreakerMachine(RuleBasedStateMachine):
         self.breaker.release(call)
         self.naive.leases = [entry for entry in self.naive.leases if entry[0] != call]
 
-    @rule(progressed=st.booleans(), evidence=st.booleans())
-    def settle(self, progressed: bool, evidence: bool) -> None:
+    @rule()
+    def worked(self) -> None:
+        self.breaker.worked()
+        self.naive.worked()
+
+    @rule(progressed=st.booleans(), evidence=st.integers(0, 2))
+    def settle(self, progressed: bool, evidence: int) -> None:
         said = self.breaker.settle(progressed, evidence)
         assert said == self.naive.settle(progressed, evidence)
         if said is not None:
@@ -326,3 +348,24 @@ def test_relapse_counts_rounds() -> None:
     breaker.recover("loop", 10)
     said = [breaker.relapse("loop", step) for step in (10, 13, 14, 15)]
     assert said == ["soon", "soon", "late", "never_left"]
+
+
+def test_new_work_and_calm_start_the_count_afresh() -> None:
+    for calms in ("worked", "calm"):
+        breaker = Breaker(BreakerSettings(persist_rounds=2, calm_rounds=2))
+        breaker.signal("warned")
+        assert breaker.settle(False, 1) is None  # the round of the nudge
+        assert breaker.settle(False, 1) is None
+        if calms == "worked":
+            breaker.worked()
+        else:
+            breaker.settle(True, 0)
+            breaker.settle(True, 0)
+        assert breaker.settle(False, 1) is None
+        assert breaker.settle(False, 1) == "exhausted"
+
+
+def test_a_round_that_cannot_end_differently_counts_twice() -> None:
+    breaker = Breaker(BreakerSettings(persist_rounds=4))
+    breaker.signal("warned")
+    assert [breaker.settle(False, 2) for _ in range(3)] == [None, None, "exhausted"]

@@ -62,6 +62,8 @@ class BreakerSettings:
         relapse_rounds: for so many rounds after a recovery, the same loop skips the first rung.
         persist_rounds: rounds of further hard evidence after a nudge that end the run, whatever the
             single counts. *Source*: adds stops on failed public runs and none on successful ones.
+        calm_rounds: rounds in a row without evidence after which that count starts afresh; new work
+            of the agent does the same.
         refused_rounds: rounds in a row in which every call was refused, after which the run ends.
         lease_seconds: a trial round that is not settled by then is given back, in seconds.
         continues: how many times a run may be continued by a person after it was opened.
@@ -76,6 +78,7 @@ class BreakerSettings:
     trial_rounds: int = 2
     relapse_rounds: int = 10
     persist_rounds: int = 4
+    calm_rounds: int = 3
     refused_rounds: int = 3
     lease_seconds: float = 600.0
     continues: int = 3
@@ -83,7 +86,8 @@ class BreakerSettings:
 
     def __post_init__(self) -> None:
         for name in (
-            "pivot_calls", "trial_rounds", "persist_rounds", "refused_rounds", "withhold_rounds",
+            "pivot_calls", "trial_rounds", "persist_rounds", "calm_rounds", "refused_rounds",
+            "withhold_rounds",
         ):  # fmt: skip
             if type(value := getattr(self, name)) is not int or value < 1:
                 raise ConfigError(f"BreakerSettings.{name} must be 1 or more, not {value!r}")
@@ -100,6 +104,7 @@ class Breaker:
     """The state of one session's breaker. `signal` moves it; the rest keeps the counts."""
 
     __slots__ = (
+        "_calm",
         "_continued",
         "_leases",
         "_persisted",
@@ -117,6 +122,7 @@ class Breaker:
         """Loops that were recovered from, with the round of the recovery (at most eight)."""
         self._pivots = 0
         self._persisted = 0
+        self._calm = 0
         self._used = 0
         self._continued = 0
         self._leases: dict[str, float] = {}
@@ -137,8 +143,10 @@ class Breaker:
         self._pivots = 0
         self._used = -1 if signal == "refused" else 0  # the round of the refusal is not a trial
         self._leases.clear()
-        if target == "closed":
-            self._persisted = 0
+        if target in ("closed", "reflecting"):
+            # the round of the first nudge is not yet one after it
+            self._persisted = -1 if target == "reflecting" else 0
+            self._calm = 0
         return True
 
     def grant(self) -> None:
@@ -165,8 +173,11 @@ class Breaker:
         """Give a permit back whose round never came about (the model call failed)."""
         self._leases.pop(digest_text(call), None)
 
-    def settle(self, progressed: bool, evidence: bool) -> Signal | None:
-        """A round is over: what it says about the loop, as the signal to give next, if any."""
+    def settle(self, progressed: bool, evidence: int) -> Signal | None:
+        """A round is over: what it says about the loop, as the signal to give next, if any.
+
+        `evidence` is its weight, 0 for none.
+        """
         if self._leases:
             self._leases.pop(next(iter(self._leases)))
         if self.state == "half_open":
@@ -175,10 +186,20 @@ class Breaker:
                 if self._used >= self._settings.trial_rounds:
                     return "exhausted"
         elif self.state == "reflecting" and evidence:
-            self._persisted += 1
+            self._calm = 0
+            self._persisted += evidence if self._persisted >= 0 else 1
             if self._persisted >= self._settings.persist_rounds:
                 return "exhausted"
+        elif self.state == "reflecting":
+            self._calm += 1
+            if self._calm >= self._settings.calm_rounds:
+                self._persisted = 0
         return None
+
+    def worked(self) -> None:
+        """The agent has done new work: what it repeats from now on is counted afresh."""
+        if self.state == "reflecting":
+            self._persisted = 0
 
     def pivot(self, calls: int) -> bool:
         """Count new calls with new results; True when they amount to a recovery."""
@@ -209,15 +230,15 @@ class Breaker:
 
     def dump(self) -> list[object]:
         """The state as JSON-ready data."""
-        return [self.state, self._pivots, self._persisted, self._used, self._continued,
+        return [self.state, self._pivots, self._persisted, self._calm, self._used, self._continued,
                 dict(self._leases), dict(self.recovered)]  # fmt: skip
 
     def load(self, data: object) -> None:
         """Restore what `dump` gave."""
-        state, pivots, persisted, used, continued, leases, recovered = row(data, 7)
+        state, pivots, persisted, calm, used, continued, leases, recovered = row(data, 8)
         self.state = _STATES[text(state)]
         self._pivots, self._persisted, self._used = whole(pivots), whole(persisted), whole(used)
-        self._continued = whole(continued)
+        self._calm, self._continued = whole(calm), whole(continued)
         self._leases = {name: number(until) for name, until in mapping(leases).items()}
         self.recovered = {name: whole(round_) for name, round_ in mapping(recovered).items()}
 

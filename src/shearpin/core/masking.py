@@ -23,6 +23,7 @@ EDGE = 600
 _DIGIT_LED = re.compile(
     r"""[0-9](?<!\w[0-9])(?:
       \d{3}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[ ]?(?:Z|UTC|[+-]\d\d:?\d\d))?\b # ISO
+    | \d{3}-\d\d-\d\dT\d\d[_-]\d\d[_-]\d\d(?:[_-]\d+)?Z?                          # in file names
     | \d{3}年\d{1,2}月\d{1,2}日\s?\d{1,2}[:时]\d{1,2}(?:[:分]\d{1,2}秒?)?
     | \d?:\d\d:\d\d(?:[.,]\d+)?(?:[ ]?[AP]M)?\b                                          # clock
     | (?<=1)[4-9]\d{8}(?:\d{3}|\d{6})?(?:\.\d+)?\b                                        # epoch
@@ -53,11 +54,14 @@ _LABELLED = re.compile(
 )
 _HEX_HINT = re.compile(r"[0-9a-fA-F]{8}[0-9a-fA-F-]{4}")
 _SPANS = re.compile(
-    r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|`[^`\n]{0,200}`|\[[^\]\n]{0,1200}(?:\]|$)|“[^”\n]{0,200}”|「[^」\n]{0,200}」|<[^>\n]{0,200}>"
+    r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|`[^`]{0,400}`|\[[^\]\n]{0,1200}(?:\]|$)|“[^”\n]{0,200}”|「[^」\n]{0,200}」|<[^>\n]{0,200}>"
 )
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD = re.compile(r"\w+")
 _TRACEBACK = "Traceback (most recent call last)"
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
+_PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.@+-]+){2,}/?")
+_ECHO = re.compile(r"§(?:[^\w§\n]{0,6}§)+")
 _SPACE = re.compile(r"\s+")
 
 
@@ -65,7 +69,10 @@ def mask(text: str) -> str:
     """The text with its volatile parts replaced; the middle of long texts is left as it is."""
     if len(text) <= 2 * EDGE:
         return _mask(text)
-    return f"{_mask(text[:EDGE])}{text[EDGE:-EDGE]}{_mask(text[-EDGE:])}"
+    middle = text[EDGE:-EDGE]
+    if "0x" in middle:
+        middle = _ADDRESS.sub("§", middle)
+    return f"{_mask(text[:EDGE])}{middle}{_mask(text[-EDGE:])}"
 
 
 def _mask(text: str) -> str:
@@ -108,7 +115,8 @@ def mask_error(text: str, echoed: frozenset[str] = frozenset()) -> str:
         text = text.rstrip().rpartition("\n")[2]
     if len(text) > 2 * EDGE:
         text = text[:EDGE] + " … " + text[-EDGE:]
-    text = _SPANS.sub("§", text)
+    text = _PATH.sub("§", _SPANS.sub("§", text))
     if echoed:
         text = _WORD.sub(lambda m: "§" if m.group() in echoed else m.group(), text)
+        text = _ECHO.sub("§", text)  # a path or a clause is echoed as a whole
     return _SPACE.sub(" ", _NUMBER.sub("#", _mask(text))).strip()

@@ -21,7 +21,8 @@ Outcome: TypeAlias = Literal[
 ]
 
 _HEAD = 240
-_STATE_LENGTH = 80
+_STATE_LENGTH = 40
+_SCREEN_LENGTH = 200
 _UNKNOWN = re.compile(
     r"^\W*(?:error:?\s*)?(?:unknown (?:tool|function)\b|no such tool\b|未知工具|没有这个工具)"
     r"|\bis not a valid tool\b|^\W*(?:error:?\s*)?tool\b.{0,80}\b(?:not found|does not exist|is not available|not registered)",
@@ -33,7 +34,7 @@ _BAD_ARGS = re.compile(
     re.IGNORECASE,
 )
 _TRANSIENT = re.compile(
-    r"\b(?:429|502|503|504|529)\b|too many requests|rate.?limit|service unavailable|temporarily unavailable|overloaded"
+    r"\b(?:429|502|503|504|529)\b|could not get lock|resource temporarily|too many requests|rate.?limit|service unavailable|temporarily unavailable|overloaded"
     r"|connection (?:reset|refused|aborted|timed out|error)|network (?:is )?(?:unreachable|error)|gateway time"
     r"|try again later|请求过于频繁|稍后再试|服务不可用",
     re.IGNORECASE,
@@ -48,7 +49,7 @@ _ERROR = re.compile(
     r"denied|rejected|错误|失败|无法)\b"
     r"|^\W*\w*(?:Error|Exception)\b|\berror(?: executing| in| while|:)|\bno such (?:file|table|column|directory|option|user|container|command)"
     r"|command not found|permission denied|not recognized|syntax error|access denied|traceback \(most recent"
-    r"|^\W*(?:invalid|illegal|unknown|unrecognized|missing)\b|is not (?:found|defined|allowed|recognized|valid)|does(?: not|n't) exist"
+    r"|^\W*(?:invalid|illegal|unknown|unrecognized|missing)\b|(?:is|are) not (?:found|defined|allowed|recognized|valid|permitted|authorized)|^[\w./-]+: .{0,60}\bis required\b|not appear verbatim|does(?: not|n't) exist"
     r"|^\W*(?:错误|失败|无法|不存在|未找到该)|失败[：:]|不存在[\"。，]?|无权限?|拒绝访问"
     r"|[\"']error[\"']\s*:\s*(?!null|none|false|0\b|[\"'\[{]\s*[\"'\]}])|[\"'](?:success|ok)[\"']\s*:\s*false"
     r"|[\"']status[\"']\s*:\s*[\"'](?:error|failed|failure)[\"']",
@@ -77,9 +78,20 @@ _PENDING = re.compile(
 )
 
 
+_LOADING = re.compile(
+    r"\b(?:loading|please wait|in[ _-]progress|still running|not (?:yet )?ready|not finished|queued)\b"
+    r"|\W(?:state|status|phase)\W{1,5}(?:running|pending|starting|building)\b"
+    r"|进行中|处理中|审批中|加载中|请稍候",
+    re.IGNORECASE,
+)
+
+
 def is_pending(text: str) -> bool:
     """Whether a short result says that something is still under way, so that asking again makes sense."""
-    return len(text) <= _STATE_LENGTH and _PENDING.search(text) is not None
+    size = len(text)
+    if size <= _STATE_LENGTH and _PENDING.search(text) is not None:
+        return True
+    return size <= _SCREEN_LENGTH and _LOADING.search(text) is not None
 
 
 def result_text(result: object) -> str:
@@ -97,6 +109,7 @@ _ERROR_HINTS = (
     "error", "exception", "fail", "fatal", "invalid", "unable", "cannot", "can't", "could", "denied", "reject",
     "traceback", "no such", " not ", "n't exist", "illegal", "unknown", "unrecognized", "missing", "tool",
     "错误", "失败", "无法", "不存在", "未找到", "未知", "无权", "拒绝", "false",
+    "required", "permitted", "authorized", "verbatim",
 )  # fmt: skip
 _EMPTY_STARTS = frozenset("nzwubexr0没无未空暂")
 _EDGES = " \t\r\n()[]{}<>\"'`.,:;!*-_=#|\\/"

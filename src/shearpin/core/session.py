@@ -264,6 +264,8 @@ class Session(Acting):
         """A call with a new result: part of a pivot, and an end to its refusal."""
         if seen.outcome not in ("ok", "empty"):
             return
+        if seen.work:
+            self._breaker.worked()
         _note(self._round_progress, seen.agent)
         self._ladder.allow(seen.call_key)
         acts = seen.effect not in ("think", "wait", "handoff")
@@ -284,7 +286,9 @@ class Session(Acting):
         last = self._last
         if last is None or not last.hard or not (evidence or whole.agent == last.agent):
             return PROCEED
-        if self._breaker.settle(progressed, evidence) is None:
+        # the same error again cannot end differently: such a round counts twice
+        weight = 2 if evidence and last.cause == "error_not_understood" else int(evidence)
+        if self._breaker.settle(progressed, weight) is None:
             return PROCEED
         return self._halt(last, whole.at, whole.node)
 

@@ -22,6 +22,7 @@ __all__ = [
     "ToolFacts",
     "command_word",
     "effect_of",
+    "sleeps",
 ]
 
 Effect: TypeAlias = Literal["read", "write", "run", "wait", "think", "handoff"]
@@ -137,7 +138,7 @@ _SHELL_WRITES = frozenset(
     "unzip tar wget curl".split()
 )
 _GIT_READS = frozenset("status log diff show branch blame grep ls-files rev-parse describe".split())
-_SEGMENT = re.compile(r"&&|\|\||;|\n")
+_SEGMENT = re.compile(r"&&|\|\|?|;|\n")
 _REDIRECT = re.compile(r"(?<![0-9&<>])>{1,2}(?!\s*(?:/dev/null|&))")
 
 
@@ -181,6 +182,15 @@ def _effect_of_operation(args: Mapping[str, object], otherwise: Effect) -> Effec
 
 def _effect_of_word(word: str) -> Effect:
     return _STATEMENTS.get(word) or _effect_of_name(word)
+
+
+_SLEEPS = re.compile(r"\bsleep\s+\d")
+
+
+def sleeps(args: Mapping[str, object] | str) -> bool:
+    """Whether a call's command waits before it looks."""
+    command = _command(args)
+    return command is not None and _SLEEPS.search(command) is not None
 
 
 _NAMES: dict[str, Effect] = {}
@@ -238,7 +248,7 @@ def effect_of_command(command: str) -> Effect:
         return "run"
     for segment in _SEGMENT.split(command):
         words = segment.split(None, 3)
-        while words and "=" in words[0]:
+        while words and ("=" in words[0] or words[0] in ("xargs", "sudo", "time", "env")):
             words = words[1:]
         if not words or words[0] in ("cd", "set", "export", "source", "#"):
             continue

@@ -19,6 +19,7 @@ __all__ = ["ErrorStreaks"]
 
 _CAPACITY = 8
 _EMPTY = "-"
+_ANY = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +28,9 @@ class ErrorStreaks:
 
     A streak in which only one call is repeated is left to `repeat`.
 
-    Counted per tool, and for tools that run commands per first word of the command. Quoted spans,
-    numbers and words echoed from the arguments do not make an error a different one. A success of
-    the tool, or new work by the agent (an edit between two test runs), ends the streak. A parallel
+    Counted per tool, and for tools that run commands also per first word of the command. Quoted
+    spans, paths, numbers and words echoed from the arguments do not make an error a different one.
+    A success of the tool, or new work by the agent (an edit between two test runs), ends the streak. A parallel
     batch is one attempt. Rate limits, outages and network errors pass by themselves and are at most
     remarked on, and so is an empty answer: "there is none" may be what was asked.
 
@@ -87,16 +88,27 @@ class _ErrorStreakProbe:
     def observe(self, seen: Seen) -> Finding | None:
         assert isinstance(seen, ToolSeen)
         outcome = seen.outcome
+        word = command_word(seen.args)
         if outcome == "ok":
             if self._streaks:
-                self._streaks.pop(_name(seen), None)
+                self._streaks.pop(_name(seen, word), None)
+                self._streaks.pop(_name(seen, _ANY), None)
             return None
         if outcome == "unknown_tool" or outcome == "blocked":
             return None
         if outcome == "empty" and seen.effect in ("write", "wait", "think", "handoff"):
             return None
-        name = _name(seen)
-        error, plain = (_EMPTY, _EMPTY) if outcome == "empty" else _errors(seen)
+        errors = (_EMPTY, _EMPTY) if outcome == "empty" else _errors(seen)
+        found = self._count(_name(seen, word), errors, seen, word)
+        if word is None:
+            return found
+        # the same words from another command of the same tool are the same trouble
+        return self._count(_name(seen, _ANY), errors, seen, None) or found
+
+    def _count(
+        self, name: str, errors: tuple[str, str], seen: ToolSeen, word: str | None
+    ) -> Finding | None:
+        error, plain = errors
         streak = self._streaks.get(name)
         if (
             streak is None
@@ -114,16 +126,17 @@ class _ErrorStreakProbe:
             return None
         streak.round = seen.round
         streak.count += 1
-        return self._judge(streak, seen, name) if streak.varied else None
+        return self._judge(streak, seen, name, word) if streak.varied else None
 
-    def _judge(self, streak: _Streak, seen: ToolSeen, name: str) -> Finding | None:
+    def _judge(
+        self, streak: _Streak, seen: ToolSeen, name: str, word: str | None
+    ) -> Finding | None:
         config = self._config
         passing = seen.outcome in ("transient", "empty")
         ceiling = min(config.ceiling, Severity.NUDGE) if passing else config.ceiling
         level = level_of(streak.count, config.nudge, config.block, None, ceiling)
         if level is Severity.NONE:
             return None
-        word = command_word(seen.args)
         target = f"tool:{seen.tool}" if word is None else f"tool:{seen.tool} {word}"
         return Finding(
             family="error_streak",
@@ -166,8 +179,7 @@ class _ErrorStreakProbe:
 _CAUSES = {"transient": "outage", "empty": "empty_taken_for_failure"}
 
 
-def _name(seen: ToolSeen) -> str:
-    word = command_word(seen.args)
+def _name(seen: ToolSeen, word: str | None) -> str:
     return _owner(seen.agent) + digest_text(f"{seen.tool}\0{word or ''}")[:6]
 
 

@@ -21,7 +21,7 @@ __all__ = ["Monologues"]
 
 _CAPACITY = 6
 _SKETCH = 24
-_TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|[\u4e00-\u9fff]|#|[^\W\da-z_]+")
+_TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]|#|[^\W\da-z_]+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 

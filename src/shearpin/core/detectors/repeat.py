@@ -9,13 +9,15 @@ from typing import ClassVar
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.outcomes import is_pending
 from shearpin.core.seen import Seen, ToolSeen
-from shearpin.core.stored import row, sequence, text, whole, wholes
+from shearpin.core.stored import mapping, row, sequence, text, whole, wholes
+from shearpin.core.tools import sleeps
 from shearpin.errors import ConfigError
 from shearpin.findings import Finding, Severity
 
 __all__ = ["Repeats"]
 
 _WAITING = "waiting"
+_WAITERS = 4
 _CAPACITY = 28
 
 
@@ -105,10 +107,16 @@ class _RepeatProbe:
         limits = (config.block, config.stop, config.error_stop, config.transient_stop)
         self._keep = max(config.nudge, *(limit or 0 for limit in limits))
         self._pairs: OrderedDict[tuple[str, str], _Pair] = OrderedDict()
+        self._waited: dict[str, int] = {}
 
     def observe(self, seen: Seen) -> Finding | None:
         assert isinstance(seen, ToolSeen)
-        if seen.effect == "wait" or seen.outcome == "unknown_tool":
+        if seen.effect == "wait":
+            if len(self._waited) >= _WAITERS and seen.agent not in self._waited:
+                del self._waited[next(iter(self._waited))]
+            self._waited[seen.agent] = seen.round
+            return None
+        if seen.outcome == "unknown_tool":
             return None
         key = (seen.agent, seen.call_key)
         pair = self._pairs.get(key)
@@ -124,7 +132,8 @@ class _RepeatProbe:
         if seen.outcome != "blocked" and pair.result_key != seen.result_key:
             pair.__init__(seen.result_key, seen)
             return None
-        if pair.epoch != seen.epoch:
+        thought = seen.effect == "think" and pair.rounds[-1] < seen.round - 1
+        if pair.epoch != seen.epoch or thought:  # thoughts between pieces of work are no loop
             pair.__init__(pair.result_key, seen)
             return None
         patient = seen.idle_at - pair.idle_at >= self._config.patient_seconds
@@ -143,8 +152,7 @@ class _RepeatProbe:
         count = len(pair.rounds)
         block, stop, ceiling = config.block, config.stop, config.ceiling
         if seen.outcome != "blocked":
-            waits = seen.outcome == "ok" and seen.facts.polling is None and is_pending(seen.text)
-            pair.kind = _WAITING if waits else seen.outcome
+            pair.kind = _WAITING if self._waits(pair, seen) else seen.outcome
         if seen.facts.polling:
             ceiling = min(ceiling, Severity.NUDGE)
         elif pair.kind == _WAITING:
@@ -174,9 +182,19 @@ class _RepeatProbe:
             refuses=(seen.call_key,),
         )
 
+    def _waits(self, pair: _Pair, seen: ToolSeen) -> bool:
+        """Whether asking again is waiting: something is under way, or the agent paused before."""
+        if seen.facts.polling is not None:
+            return False
+        if seen.outcome == "ok" and is_pending(seen.text):
+            return True
+        paused = len(pair.rounds) > 1 and self._waited.get(seen.agent, -1) > pair.rounds[-2]
+        return paused or sleeps(seen.args)
+
     def forget(self, agent: str | None) -> None:
         if agent is None:
             self._pairs.clear()
+            self._waited.clear()
             return
         for (owner, _), pair in self._pairs.items():
             # what was summarised away may be asked once more: half is discounted
@@ -184,15 +202,18 @@ class _RepeatProbe:
                 del pair.rounds[: len(pair.rounds) // 2]
 
     def dump(self) -> object:
-        return [
+        pairs = [
             [agent, call, pair.result_key, pair.kind, pair.onset, pair.epoch, pair.idle_at,
              pair.rounds[0], [later - pair.rounds[0] for later in pair.rounds[1:]]]
             for (agent, call), pair in self._pairs.items()
         ]  # fmt: skip
+        return [pairs, dict(self._waited)]
 
     def load(self, data: object) -> None:
         self._pairs.clear()
-        for item in sequence(data):
+        pairs, waited = row(data, 2)
+        self._waited = {agent: whole(round_) for agent, round_ in mapping(waited).items()}
+        for item in sequence(pairs):
             agent, call, result, kind, onset, epoch, idle_at, first, later = row(item, 9)
             pair = _Pair.__new__(_Pair)
             pair.result_key, pair.kind, pair.onset = text(result), text(kind), whole(onset)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import ClassVar
 from zlib import crc32
 
 from shearpin.core.detectors.base import Probe, check_ascending
-from shearpin.core.masking import EDGE, mask
+from shearpin.core.masking import EDGE, mask, words_of
 from shearpin.core.seen import Seen, ToolSeen
 from shearpin.core.stored import row, sequence, text, whole, wholes
 from shearpin.errors import ConfigError
@@ -20,6 +21,8 @@ __all__ = ["Stagnations"]
 
 _CAPACITY = 4
 _SKETCH = 24
+_FEW_LINES = 3
+_SCORE = re.compile(r"\b\d*\.\d+\b")
 _WORDY = 48
 _TOKEN = re.compile(r"[A-Za-z]+|\d+|[\u4e00-\u9fff]+")
 _REFERENCE = re.compile(r"\b(?=\w*\d)(?=\w*[A-Za-z])\w{2,}\b")
@@ -140,7 +143,7 @@ class _StagnationProbe:
             return False
         if not 0.8 <= size / still.size <= 1.25:
             return False
-        sketch = _sketch(seen.text)
+        sketch = _sketch(seen.text, seen.args)
         known, still.sketch, still.result_key = still.sketch, sketch, seen.result_key
         # without a sketch of the result before, sizes have to do: the next one will tell
         return not known or len(known & sketch) >= self._config.similarity * len(known | sketch)
@@ -167,9 +170,18 @@ class _StagnationProbe:
             still.round, still.epoch = whole(round_), whole(epoch)
 
 
-def _sketch(text: str) -> frozenset[int]:
-    """The smallest hashes of a result's words, blind to order, times and references."""
+def _sketch(text: str, args: Mapping[str, object] | str) -> frozenset[int]:
+    """The smallest hashes of what a result says, blind to order, times, scores and references.
+
+    Of a text with several lines the lines count, else the words; words of the question do not.
+    """
     if len(text) > 2 * EDGE:
-        text = text[:EDGE] + text[-EDGE:]
-    tokens = set(_TOKEN.findall(_REFERENCE.sub("§", mask(text))))
+        text = text[:EDGE] + "\n" + text[-EDGE:]
+    plain = _SCORE.sub("", _REFERENCE.sub("§", mask(text)))
+    asked = words_of([args] if isinstance(args, str) else map(str, args.values()))
+    if plain.count("\n") < _FEW_LINES:
+        tokens = set(_TOKEN.findall(plain)) - asked
+    else:
+        lines = (_TOKEN.findall(line) for line in plain.split("\n"))
+        tokens = {" ".join(word for word in line if word not in asked) for line in lines}
     return frozenset(sorted(crc32(token.encode()) & 0xFFFF for token in tokens)[:_SKETCH])
