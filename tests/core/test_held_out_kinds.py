@@ -1,4 +1,4 @@
-"""Kinds that a blind set of behaviour cases showed to be judged wrongly, each with its mirror image."""
+"""Kinds that a blind set of behaviour cases showed to be judged wrongly, and their opposites."""
 
 from __future__ import annotations
 
