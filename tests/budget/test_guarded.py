@@ -10,6 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.caches import InMemoryCache
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
@@ -844,3 +846,16 @@ def test_c01_x_what_is_saved_of_a_budget_is_bounded_and_holds_no_text() -> None:
         sizes.append(len(json.dumps(json.loads(saved)["funds"], separators=(",", ":"))))
     assert sizes[1] <= sizes[0] + 200
     assert sizes[1] < 2_048
+
+
+def test_m04_x_calls_for_summaries_count() -> None:
+    summariser = Paid(lambda messages, number: f"summary {number}")
+    model, search = Paid(always_asks()), Counter()
+    summing = SummarizationMiddleware(summariser, trigger=("messages", 4), keep=("messages", 2))
+    app = guarded(
+        create_agent(model, [search.tool], middleware=[summing]), Budget(tokens=3_000), detectors=()
+    )
+    app.invoke(HELLO, LONG)
+    assert summariser.calls > 1
+    assert app.report().budget.scopes[0].spent["tokens"] == model.tokens + summariser.tokens
+    assert 2_400 <= model.tokens + summariser.tokens <= 3_000
