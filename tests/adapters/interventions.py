@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any, Literal
 
 from langchain.agents import create_agent
@@ -61,9 +62,10 @@ def prebuilt(model: StrictProvider, saver: Any) -> Any:
 def deep(model: StrictProvider, saver: Any) -> Any:
     from deepagents import create_deep_agent
 
-    return create_deep_agent(
-        model=model, tools=[look], system_prompt="Be brief.", checkpointer=saver
-    )
+    create: Any = create_deep_agent
+    if "checkpointer" not in signature(create).parameters:
+        raise ImportError("this deepagents is too old")
+    return create(model=model, tools=[look], system_prompt="Be brief.", checkpointer=saver)
 
 
 def sent(model: StrictProvider, saver: Any) -> Any:
