@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.prebuilt import ToolNode, tools_condition
-from langgraph.types import Command, interrupt
+from langgraph.types import Command, Send, interrupt
 from typing_extensions import TypedDict
 
 import shearpin
@@ -87,6 +87,61 @@ def test_without_a_last_answer_the_fixed_words_are_said(answer: Any) -> None:
     assert_valid(app.get_state(THREAD).values["messages"])
     faults = app.report(THREAD).faults
     assert bool(faults) == isinstance(answer, RuntimeError)
+
+
+def in_one_node(model: StrictProvider) -> Any:
+    """An agent whose whole loop is in one node, tools and all."""
+
+    def alone(state: MessagesState) -> dict[str, Any]:
+        news: list[Any] = []
+        while True:
+            answer = model.invoke([*state["messages"], *news])
+            news.append(answer)
+            if not answer.tool_calls:
+                return {"messages": news}
+            news.extend(look.invoke(call) for call in answer.tool_calls)
+
+    builder: StateGraph[Any] = StateGraph(MessagesState)
+    builder.add_node("alone", alone)
+    builder.add_edge(START, "alone")
+    return builder.compile(checkpointer=saver())
+
+
+def test_what_the_model_said_is_kept_where_its_node_came_to_nothing() -> None:
+    app = shearpin.guard(in_one_node(stubborn(HEEDS["wrap_up"])), on_stop="wrap_up")
+    app.invoke(HELLO, THREAD)
+    assert [m.content for m in app.get_state(THREAD).values["messages"]] == [
+        "where is it?",
+        "The drawer is locked.",
+    ]
+    assert last(app).response_metadata["shearpin"]["wrap_up"]
+    assert app.report(THREAD).faults == ()
+
+
+def test_a_loop_within_one_node_can_be_paused() -> None:
+    app = shearpin.guard(in_one_node(stubborn(HEEDS["pause"])), on_stop="pause")
+    app.invoke(HELLO, THREAD)
+    assert app.get_state(THREAD).next == ("alone",)
+    app.invoke(Command(resume={"instruction": "look elsewhere"}), THREAD)
+    assert last(app).content == "The drawer is locked."
+    assert_valid(app.get_state(THREAD).values["messages"])
+
+
+@pytest.mark.parametrize("how", ["invoke", "ainvoke"])
+async def test_branches_side_by_side_ask_one_question(how: str) -> None:
+    model = runaway()
+    builder: StateGraph[Any] = StateGraph(MessagesState)
+    builder.add_node("worker", react_builder(model).compile())
+    both = [Send("worker", {"messages": [HumanMessage(name)]}) for name in ("one", "two")]
+    builder.add_conditional_edges(START, lambda state: both, ["worker"])
+    app = shearpin.guard(builder.compile(checkpointer=saver()), on_stop="pause")
+    await run(app, how)
+    assert app.get_state(THREAD).next == ("worker", "worker")
+    assert sum(len(task.interrupts) for task in app.get_state(THREAD).tasks) == 1
+    await run(app, how, Command(resume="stop"))
+    assert app.get_state(THREAD).next == ()
+    assert app.report(THREAD).outcome == "stopped"
+    assert_valid(app.get_state(THREAD).values["messages"])
 
 
 def test_a_budget_that_is_used_up_pays_for_no_last_answer() -> None:

@@ -228,6 +228,8 @@ class Run:
             return PROCEED
         if self._thoughts is not None and isinstance(fact, ModelReturned):
             self._thoughts.hand_in(fact.agent, fact.text)
+        if self.ways.landing is not None and isinstance(fact, ModelReturned):
+            self.ways.said = fact.text
         verdict = self.state.judge.after(fact)
         return verdict if verdict is PROCEED else carried(self, fact, verdict)
 

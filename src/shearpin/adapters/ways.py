@@ -45,6 +45,7 @@ class Ways:
         self.landing: tuple[str, str] | None = None
         self.landed = False
         self.by_middleware = False
+        self.said = ""
         self.asked: Halt | None = None
         self.told: Halt | None = None
         self.pausing = False

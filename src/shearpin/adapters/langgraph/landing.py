@@ -87,8 +87,13 @@ class Landing(Runnable[Any, Any]):
             elif isinstance(message, BaseMessage) and not isinstance(message, ToolMessage):
                 kept.append(message)
         if not any(isinstance(message, AIMessage) for message in kept):
-            kept.append(last_word(self.run.id, self.halt))
+            kept.append(self._salvaged() or last_word(self.run.id, self.halt))
         return kept
+
+    def _salvaged(self) -> AIMessage | None:
+        """What the model said, where the node came to nothing over the tools it asked for."""
+        words = last_word(self.run.id, self.halt).model_copy(update={"content": self.run.ways.said})
+        return as_last_word(self.run.id, words, self.halt)
 
 
 def _others(output: Any, channel: str) -> dict[str, Any]:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["Pausing", "ask_anew"]
 
 _MOST_PAUSES = 64
+_ID = 32
+"""Length of the ids by which LangGraph tells interrupts apart."""
+_PLACE = "\0pause"
 
 
 class Pausing(Runnable[Any, Any]):
@@ -88,14 +91,23 @@ def ask(run: Run, halt: Halt, config: RunnableConfig) -> object:
 
     Of branches that run side by side, one asks; the others wait in silence.
     """
-    first = run.ways.asked is not halt
-    run.ways.asked = halt
-    if not first and not run.resumed:
+    ways = run.ways
+    if ways.answer is not None and halt is ways.asked and not _is_map(ways.answer):
+        return ways.answer  # said to what this run was paused for; a later stop asks again
+    if not run.say_once(f"{_PLACE}:{id(halt)}"):
         raise GraphInterrupt(())
     run.ways.pausing = True
     found = within(config, lambda: interrupt(_payload(run, halt)))
     run.ways.pausing = False
     return found
+
+
+def _is_map(said: object) -> bool:
+    """Whether several pauses were answered at once, by their ids."""
+    if not isinstance(said, Mapping):
+        return False
+    keys = list(cast("Mapping[object, object]", said))
+    return len(keys) > 1 and all(isinstance(key, str) and len(key) == _ID for key in keys)
 
 
 def ask_anew(run: Run, halt: Halt, config: RunnableConfig) -> None:

@@ -88,6 +88,7 @@ class Voyage:
         run.answer = self.answer
         new_turn = self.new_turn or self.thread is None
         run.begin(new_turn=new_turn)
+        run.ways.asked = run.stopped
         open_spending(run, wiring.recipe, self.orders, new_turn=new_turn)
         wiring.runs.put(run)
         for where, error in wiring.noted():
