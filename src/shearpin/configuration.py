@@ -59,6 +59,7 @@ _KEYS = (
     *_PLAIN,
     *_MONEY,
     "patience",
+    "save_every",
     "ignored_arguments",
     "exclude",
     "overrides",
@@ -82,6 +83,8 @@ def guard_options(data: Mapping[str, object], where: str) -> dict[str, Any]:
             options[key] = value
         elif key in _MONEY:
             options[key] = _money(key, value, f"{where}: {key}")
+        elif key == "save_every":
+            options[key] = value
         elif key == "ignored_arguments":
             options[key] = frozenset(_texts(value, f"{where}: {key}"))
         elif key == "exclude":

@@ -87,6 +87,9 @@ class Guard:
         repair: what to do where providers would refuse the history, because a call has no answer or
             an answer no call: `lend` (default) a mended copy to the model and leave what is saved
             alone, `save` the mended history when the next turn begins, or `off`.
+        save_every: with a checkpointer, also save the session in mid-run, after every so many
+            nodes. 0 (default): at the end of the run only, so that a process that is killed forgets
+            what its last run has counted. 1 loses nothing, and costs one write per node.
         modes: other modes by place, e.g. `{"node:planner": "observe", "tool:charge": "warn"}`; `*`
             and `?` stand for any characters. Where tool and node are named, the one that acts less
             counts. Budgets follow `mode` alone.
@@ -125,6 +128,7 @@ class Guard:
     prices: PriceBook | None = None
     budget_faults: Literal["stop", "go_on"] = "stop"
     repair: Literal["lend", "save", "off"] = "lend"
+    save_every: int = 0
     modes: Mapping[str, Mode] = field(default_factory=dict[str, Mode])
     exclude: tuple[str, ...] = ()
     messages: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -137,6 +141,8 @@ class Guard:
         if self.on_verdict is not None and not callable(self.on_verdict):
             raise ConfigError(f"on_verdict must be a function, not {self.on_verdict!r}")
         _check_choice("repair", self.repair, ("lend", "save", "off"))
+        if type(self.save_every) is not int or self.save_every < 0:
+            raise ConfigError(f"save_every must be 0 or more nodes, not {self.save_every!r}")
         _check_choice("state", self.state, ("auto", "memory", "checkpointer"))
         object.__setattr__(self, "detectors", tuple(self.detectors))
         object.__setattr__(self, "ignored_arguments", frozenset(self.ignored_arguments))

@@ -12,9 +12,9 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from shearpin import clock
 from shearpin.adapters.carrying import carried
@@ -73,6 +73,13 @@ class OpenCall:
     chunks: Chunks | None = None
 
 
+class Keeps(Protocol):
+    """Saves a run's session in mid-run."""
+
+    def save(self, config: Mapping[str, Any]) -> None: ...
+    async def asave(self, config: Mapping[str, Any]) -> None: ...
+
+
 @dataclass(slots=True, eq=False)
 class Run:
     """One invocation under guard.
@@ -98,6 +105,7 @@ class Run:
         repair: what to do where the history is broken: `lend`, `save` or `off`.
         histories: which histories were found valid so far.
         answer: what a person has said to the pause that this run goes on from.
+        keeper: saves the session in mid-run, where that is asked for.
     """
 
     graph: str
@@ -120,6 +128,7 @@ class Run:
     numbers: Numbers = field(default_factory=Numbers)
     histories: Histories = field(default_factory=Histories)
     answer: object = None
+    keeper: Keeps | None = None
     records: list[Record] = field(default_factory=list[Record])
     answering: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     open: dict[uuid.UUID, OpenCall] = field(default_factory=dict[uuid.UUID, OpenCall])

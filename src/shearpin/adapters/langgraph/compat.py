@@ -4,7 +4,7 @@
 
 Used: `PregelNode.copy`, `.node` (a cached property: what is executed), `.bound`, `.writers`, and
 the `bound` of a node that does nothing; `Pregel.nodes` and `.channels`; a `ToolNode`'s `_run_one`,
-`_arun_one`; the names of three keys in a task's configuration. `self_test` proves on the graph at
+`_arun_one`; the names of four keys in a task's configuration. `self_test` proves on the graph at
 hand that they still work; where it fails, guarding falls back on public parts alone (callbacks see
 and refuse; a refusal pauses the run). Verified on LangGraph 1.0.10 to 1.2.
 """
@@ -57,6 +57,7 @@ __all__ = [
     "returned_by",
     "saver_of",
     "self_test",
+    "started_from",
     "stream_writer",
     "with_cache",
     "with_calls",
@@ -86,6 +87,7 @@ _CONFIGURABLE = "configurable"
 _READ = "__pregel_read"
 _CHECKPOINTER = "__pregel_checkpointer"
 _TASK = "__pregel_task_id"
+_DURABILITY = "__pregel_durability"
 _RUNTIME = "__pregel_runtime"
 _PUSHED = "__pregel_push"
 
@@ -325,6 +327,14 @@ def configurable(*configs: Mapping[str, Any] | None) -> dict[str, Any]:
 def ambient() -> Mapping[str, Any] | None:
     """The configuration of the code that is running, inside a node or runnable."""
     return cast("Mapping[str, Any] | None", var_child_runnable_config.get())
+
+
+def started_from(config: Mapping[str, Any]) -> str | None:
+    """The root checkpoint that a task's step started from; None where it must not be touched."""
+    values = configurable(config)
+    if values.get(_DURABILITY) == "exit":
+        return None
+    return cast("Mapping[str, str]", values.get("checkpoint_map") or {}).get("")
 
 
 def is_nested(values: Mapping[str, Any]) -> bool:

@@ -111,7 +111,10 @@ class GuardedNode(Runnable[Any, Any]):
             output = visit.inner.invoke(visit.input, config, **kwargs)
         except BaseException as error:
             return self._failed(run, visit, config, error)
-        return self._left(run, visit, output)
+        output = self._left(run, visit, output)
+        if run.keeper is not None:
+            run.keeper.save(config)
+        return output
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         handler = HANDLER.get()
@@ -125,7 +128,10 @@ class GuardedNode(Runnable[Any, Any]):
             output = await visit.inner.ainvoke(visit.input, config, **kwargs)
         except BaseException as error:
             return self._failed(run, visit, config, error)
-        return self._left(run, visit, output)
+        output = self._left(run, visit, output)
+        if run.keeper is not None:
+            await run.keeper.asave(config)
+        return output
 
     def stream(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
@@ -147,6 +153,8 @@ class GuardedNode(Runnable[Any, Any]):
             self._failed(run, visit, config, error)
             return
         self._left(run, visit, chunks.value)
+        if run.keeper is not None:
+            run.keeper.save(config)
 
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
@@ -169,6 +177,8 @@ class GuardedNode(Runnable[Any, Any]):
             self._failed(run, visit, config, error)
             return
         self._left(run, visit, chunks.value)
+        if run.keeper is not None:
+            await run.keeper.asave(config)
 
     # -- the three moments ------------------------------------------------------------------------
 

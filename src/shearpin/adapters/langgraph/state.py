@@ -26,7 +26,7 @@ from shearpin.adapters.run import Run
 from shearpin.core.session import Session
 from shearpin.core.settings import Settings
 
-__all__ = ["CHANNEL", "Runs", "Snapshot", "Threads", "aload", "asave", "load", "save"]
+__all__ = ["CHANNEL", "Runs", "Snapshot", "Threads", "aload", "asave", "load", "payload", "save"]
 
 logger = logging.getLogger("shearpin")
 
@@ -174,8 +174,8 @@ def save(saver: AnySaver, thread: str, state: ThreadState) -> None:
     try:
         head = saver.get_tuple(_head(thread))
         if head is not None:
-            payload, task = _payload(state, head)
-            saver.put_writes(head.config, [(CHANNEL, payload)], task)
+            text, task = payload(state, head.checkpoint["id"])
+            saver.put_writes(head.config, [(CHANNEL, text)], task)
             state.unsaved = False
     except Exception as error:
         state.judge.fault("state.save", error)
@@ -189,8 +189,8 @@ async def asave(saver: AnySaver, thread: str, state: ThreadState) -> None:
     try:
         head = await saver.aget_tuple(_head(thread))
         if head is not None:
-            payload, task = _payload(state, head)
-            await saver.aput_writes(head.config, [(CHANNEL, payload)], task)
+            text, task = payload(state, head.checkpoint["id"])
+            await saver.aput_writes(head.config, [(CHANNEL, text)], task)
             state.unsaved = False
     except Exception as error:
         state.judge.fault("state.save", error)
@@ -200,7 +200,8 @@ def _head(thread: str) -> RunnableConfig:
     return {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
 
 
-def _payload(state: ThreadState, head: CheckpointTuple) -> tuple[str, str]:
+def payload(state: ThreadState, checkpoint: str) -> tuple[str, str]:
+    """A new snapshot of a thread's state, and the task id to write it under."""
     state.sequence += 1
     data: dict[str, object] = {
         "v": 1,
@@ -214,7 +215,7 @@ def _payload(state: ThreadState, head: CheckpointTuple) -> tuple[str, str]:
         people = state.people.dump()
     if people:
         data["people"] = people
-    task = uuid.uuid5(_SPACE, f"{head.checkpoint['id']}:{state.sequence}")
+    task = uuid.uuid5(_SPACE, f"{checkpoint}:{state.sequence}")
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False), str(task)
 
 

@@ -10,6 +10,7 @@ from shearpin.adapters.calls import CallLayer
 from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.langgraph import state as states
 from shearpin.adapters.langgraph.compat import AnyGraph, ambient, configurable, is_nested, saver_of
+from shearpin.adapters.langgraph.keeping import Keeper
 from shearpin.adapters.langgraph.wiring import Wiring
 from shearpin.adapters.messages import has_genuine_turn
 from shearpin.adapters.metering import open_spending, orders_in
@@ -86,6 +87,9 @@ class Voyage:
         run.ways = Ways(wiring.recipe, self.answer)
         run.repair = wiring.recipe.repair
         run.answer = self.answer
+        every = wiring.recipe.save_every
+        if every and self.saver is not None and self.thread is not None:
+            run.keeper = Keeper(self.saver, self.thread, state, every)
         new_turn = self.new_turn or self.thread is None
         run.begin(new_turn=new_turn)
         run.ways.asked = run.stopped
