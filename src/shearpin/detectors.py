@@ -6,8 +6,8 @@
     >>> rules = [rule for rule in DEFAULT_DETECTORS if rule.family != "error_streak"]
     >>> rules.append(ErrorStreaks(nudge=3))
 
-A rule of one's own is a frozen config with `family`, `watches` and `probe()`: see `Detector`, `Probe`
-and the observations that a probe is shown (`ToolSeen`, `MessageSeen`, `RoundSeen`, `NodeSeen`).
+A rule of one's own is a frozen config with `family`, `watches` and `probe()`: see `Detector`,
+`Probe` and what a probe is shown (`ToolSeen`, `MessageSeen`, `RoundSeen`, `NodeSeen`).
 """
 
 from __future__ import annotations

@@ -217,6 +217,8 @@ class Session(Acting):
     def _answer(self, finding: Finding, seen: Seen) -> Verdict:
         """What to do about one finding: at most what its level, the mode and the ladder allow."""
         level = finding.level
+        if isinstance(seen, NodeSeen) and self._last is not None and self._last.key != finding.key:
+            return PROCEED  # the calls in these nodes have told of the loop already
         node = getattr(seen, "node", "")
         mode = self._mode_of(finding, node)
         if MODES.index(mode) < MODES.index(self.settings.mode):

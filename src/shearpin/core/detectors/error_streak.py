@@ -32,7 +32,8 @@ class ErrorStreaks:
     spans, paths, numbers and words echoed from the arguments do not make an error a different one.
     A success of the tool, or new work by the agent (an edit between two test runs), ends the
     streak. A parallel batch is one attempt. Rate limits, outages and network errors pass by
-    themselves and are at most remarked on, and so is an empty answer: "there is none" may be what was asked.
+    themselves and are at most remarked on, and so is an empty answer: "there is none" may be what
+    was asked.
 
     Attributes:
         nudge: failures until the agent is told (2 or more).
