@@ -73,7 +73,7 @@ def _message(item: object) -> object:
         return item
     try:
         return convert_to_messages([cast("Any", item)])[0]
-    except (KeyError, NotImplementedError, TypeError, ValueError):
+    except (KeyError, RuntimeError, TypeError, ValueError):
         return None
 
 
