@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from shearpin import clock
+from shearpin.adapters.branches import Branches
 from shearpin.adapters.carrying import carried
 from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.numbering import Numbers
@@ -96,6 +97,7 @@ class Run:
         models: model calls seen, and answers of models that no callback has seen.
         texts: the first text of each node that may be an agent, until there is a second one.
         resumed: whether it goes on with a turn that was paused.
+        branches: which node executions run side by side in a fan-out.
         said: graphs in the tree that have their last word already.
         uncache: graphs and nodes whose cached writes must go: the nodes ended a stopped run.
         halted: the stop that the run ended with.
@@ -139,6 +141,7 @@ class Run:
     )
     uncache: list[tuple[object, str]] = field(default_factory=list[tuple[object, str]])
     said: set[str] = field(default_factory=set[str])
+    branches: Branches = field(default_factory=Branches)
     _refusals: dict[str, int] = field(default_factory=dict[str, int])
     _nudges: list[Waiting] = field(default_factory=list[Waiting])
     _missed: set[str] = field(default_factory=set[str])
@@ -228,7 +231,7 @@ class Run:
             return PROCEED
         if self._thoughts is not None and isinstance(fact, ModelCalled):
             self._hear(self._thoughts, fact)
-        verdict = self.state.judge.before(fact)
+        verdict = self.state.judge.before(self.branches.named(fact))
         return verdict if verdict is PROCEED else carried(self, fact, verdict)
 
     def after(self, fact: Fact) -> Verdict:
@@ -239,7 +242,7 @@ class Run:
             self._thoughts.hand_in(fact.agent, fact.text)
         if self.ways.landing is not None and isinstance(fact, ModelReturned):
             self.ways.said = fact.text
-        verdict = self.state.judge.after(fact)
+        verdict = self.state.judge.after(self.branches.named(fact))
         return verdict if verdict is PROCEED else carried(self, fact, verdict)
 
     def _hear(self, thoughts: Thoughts, fact: ModelCalled) -> None:

@@ -201,7 +201,8 @@ def _told(run: Run, request: AnyRequest) -> AnyRequest:
     """
     try:
         config = ambient_config()
-        agent = place_of(config.get("metadata")).agent
+        place = place_of(config.get("metadata"))
+        agent = place.agent + run.branches.of(place.task)
         given = cast("list[BaseMessage]", request.messages)
         fixed = mend(run, f"request:{agent}", given, agent=agent, asks=True)
         messages = given if fixed is None else fixed.messages

@@ -185,7 +185,9 @@ class GuardedNode(Runnable[Any, Any]):
     def _enter(self, run: Run, input: Any, config: RunnableConfig) -> Visit:
         plan = self.plan
         try:
-            place = place_of(config.get("metadata"))
+            metadata = config.get("metadata") or {}
+            place = place_of(metadata)
+            run.branches.enter(place.task, metadata, plan.answers)
             run.numbers.forget(place.task)
             verdict = run.before(NodeEntered(run.now(), plan.name, place.task, place.agent))
             if verdict is not PROCEED and isinstance(verdict, Halt) and not plan.runs_when_stopped:
@@ -284,7 +286,7 @@ class GuardedNode(Runnable[Any, Any]):
             visit.input,
             channel,
             history_key(config.get("metadata")),
-            agent=visit.agent,
+            agent=visit.agent + run.branches.of(visit.task),
             speaks=(visit.agent, plan.name) in run.speakers,
         )
         if given is None:
