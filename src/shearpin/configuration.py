@@ -77,32 +77,31 @@ def guard_options(data: Mapping[str, object], where: str) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for key, value in data.items():
         _check_key(key, _KEYS, where)
-        if key in _PLAIN:
-            if not isinstance(value, str):
-                raise ConfigError(f"{where}: {key} must be a text, not {value!r}")
-            options[key] = value
-        elif key in _MONEY:
-            options[key] = _money(key, value, f"{where}: {key}")
-        elif key == "save_every":
-            options[key] = value
-        elif key == "ignored_arguments":
-            options[key] = frozenset(_texts(value, f"{where}: {key}"))
-        elif key == "exclude":
-            options[key] = tuple(_texts(value, f"{where}: {key}"))
-        elif key in _NAMED:
-            options[key] = _named_texts(value, f"{where}: [{key}]")
-        elif key == "patience":
-            options[key] = _patience(value, where)
-        elif key == "overrides":
-            options[key] = _overrides(value, where)
-        elif key == "detectors":
-            options[key] = _detectors(_table(value, f"{where}: [{key}]"), where)
-        elif key == "breaker":
-            at = f"{where}: [breaker]"
-            options[key] = _build(BreakerSettings, _table(value, at), at)
-        else:
-            options[key] = _tools(_table(value, f"{where}: [{key}]"), where)
+        options[key] = _option(key, value, where)
     return options
+
+
+def _option(key: str, value: object, where: str) -> object:
+    if key in _PLAIN:
+        if not isinstance(value, str):
+            raise ConfigError(f"{where}: {key} must be a text, not {value!r}")
+        return value
+    if key in _MONEY:
+        return _money(key, value, f"{where}: {key}")
+    if key in _NAMED:
+        return _named_texts(value, f"{where}: [{key}]")
+    if key == "save_every":
+        return value
+    if key in ("ignored_arguments", "exclude"):
+        names = _texts(value, f"{where}: {key}")
+        return tuple(names) if key == "exclude" else frozenset(names)
+    if key in ("patience", "overrides"):
+        return _patience(value, where) if key == "patience" else _overrides(value, where)
+    at = f"{where}: [{key}]"
+    table = _table(value, at)
+    if key == "breaker":
+        return _build(BreakerSettings, table, at)
+    return _detectors(table, where) if key == "detectors" else _tools(table, where)
 
 
 def _money(key: str, value: object, at: str) -> object:
