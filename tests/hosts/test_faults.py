@@ -63,6 +63,8 @@ SHELLS = {
     "adapters.langgraph.toolnodes:guarded_tool_node.<locals>.aaround",
     "adapters.toolcalls:around",
     "adapters.toolcalls:aaround",
+    "adapters.timing:timed",
+    "adapters.timing:atimed",
     # These contain: a fault at their very entry is one of the interpreter.
     "adapters.calls:CallLayer._contained",
     "adapters.calls:CallLayer._model_starts",
@@ -70,6 +72,9 @@ SHELLS = {
     "adapters.langgraph.nodes:GuardedNode._left",
     "adapters.langgraph.nodes:GuardedNode._failed",
     "adapters.langgraph.nodes:GuardedNode._end",
+    "adapters.langgraph.nodes:GuardedNode._refused",
+    "adapters.langgraph.saving:mended_input",
+    "adapters.langgraph.saving:amended_input",
     "adapters.langgraph.speaking:Unlending._freed",
     "adapters.langgraph.supervisor:_open",
     "adapters.langgraph.supervisor:_resume",

@@ -1,8 +1,8 @@
 """Parallel branches of a fan-out: one agent several times at once, each with a name of its own.
 
 Contract: branches that `Send` starts side by side do equal work on purpose; what they say and ask
-for counts for each of them, never for all together. A branch keeps its name over the rounds of a run
-(its place in the fan-out), so a loop within one is seen. The first branch is the agent itself.
+for counts for each of them, never for all together. A branch keeps its name over the rounds of a
+run (its place in the fan-out), so a loop within one is seen. The first branch is the agent itself.
 """
 
 from __future__ import annotations

@@ -228,7 +228,7 @@ class GuardedNode(Runnable[Any, Any]):
     def _failed(self, run: Run, visit: Visit, config: RunnableConfig, error: BaseException) -> None:
         """Turn a refused call into the end of the graph; pass everything else on."""
         passes = isinstance(error, (GraphInterrupt, ParentCommand))
-        halt = None if passes else stop_in(error) or refused_before(run, visit.task, error)
+        halt = None if passes else stop_in(error) or self._refused(run, visit, error)
         if halt is not None:
             if run.stopped is None and visit.agent == "main" and not ends_here(run, halt):
                 return None
@@ -246,6 +246,14 @@ class GuardedNode(Runnable[Any, Any]):
         except Exception as fault:
             run.fault("nodes.failed", fault)
         raise error
+
+    def _refused(self, run: Run, visit: Visit, error: BaseException) -> Halt | None:
+        """The refusal that an error comes from, though it does not say so."""
+        try:
+            return refused_before(run, visit.task, error)
+        except Exception as fault:
+            run.fault("nodes.refused", fault)
+            return None
 
     def _ended(self, run: Run, visit: Visit, halt: Halt, config: RunnableConfig) -> None:
         """A call was refused within the node: it may have its turn again, or ask a person."""

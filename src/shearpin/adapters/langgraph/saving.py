@@ -26,10 +26,10 @@ _ALL = "__remove_all__"
 
 def mended_input(run: Run, graph: AnyGraph, thread: str | None, input: Any) -> Any:
     """A turn's input, with the mended history in it where that is needed."""
-    channel = _channel(run, graph, thread, input)
-    if channel is None:
-        return input
     try:
+        channel = _channel(run, graph, thread, input)
+        if channel is None:
+            return input
         snapshot: Any = cast("Any", graph).get_state(_head(thread))
         return _with_history(run, channel, snapshot.values, input)
     except Exception as error:
@@ -39,10 +39,10 @@ def mended_input(run: Run, graph: AnyGraph, thread: str | None, input: Any) -> A
 
 async def amended_input(run: Run, graph: AnyGraph, thread: str | None, input: Any) -> Any:
     """`mended_input`, for asynchronous runs."""
-    channel = _channel(run, graph, thread, input)
-    if channel is None:
-        return input
     try:
+        channel = _channel(run, graph, thread, input)
+        if channel is None:
+            return input
         snapshot: Any = await cast("Any", graph).aget_state(_head(thread))
         return _with_history(run, channel, snapshot.values, input)
     except Exception as error:
