@@ -132,8 +132,8 @@ def table(outcomes: dict[str, list[Outcome]]) -> str:
     """The outcomes as a Markdown table."""
     rows = [
         (
-            "| | runs | finish | right answer | get into a loop | of these pivot or finish | stopped "
-            "| model calls | tokens |"
+            "| | runs | finish | right answer | get into a loop | of these pivot or finish "
+            "| stopped | model calls | tokens |"
         ),
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]

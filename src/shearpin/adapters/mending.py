@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from langchain_core.messages import AIMessage
+
 from shearpin.adapters.repair import Mended, mended
 from shearpin.adapters.run import Run
 from shearpin.core.canonical import digest
@@ -20,7 +22,13 @@ logger = logging.getLogger("shearpin")
 
 
 def mend(
-    run: Run, key: str, messages: Sequence[object], *, agent: str, asks: bool
+    run: Run,
+    key: str,
+    messages: Sequence[object],
+    *,
+    agent: str,
+    asks: bool,
+    patched: bool = False,
 ) -> Mended | None:
     """The history as a provider accepts it; None where it is valid, or is to be left alone.
 
@@ -30,16 +38,29 @@ def mend(
         messages: the history.
         agent: whose it is.
         asks: whether a model is about to be asked.
+        patched: whether the host itself answers calls with unreadable arguments.
     """
     if not run.histories.is_broken(key, messages, asks=asks):
         return None
     settings = run.state.judge.session.settings
     found = mended(messages, asks=asks, language=settings.language)
-    if found is None:
+    if found is None or (patched and _is_left_to_the_host(found, messages)):
         return None
     acts = run.repair != "off" and settings.mode != "observe"
     note_repair(run, found, agent, "lent" if acts else "left")
     return found if acts else None
+
+
+def _is_left_to_the_host(found: Mended, messages: Sequence[object]) -> bool:
+    """Whether all that is missing are answers to calls with unreadable arguments."""
+    unreadable = {
+        call["id"]
+        for message in messages
+        if isinstance(message, AIMessage)
+        for call in message.invalid_tool_calls
+    }
+    made_up = all(answer.tool_call_id in unreadable for answer in found.answers)
+    return made_up and not found.removed and not found.moved
 
 
 def note_repair(run: Run, found: Mended, agent: str, how: str) -> None:

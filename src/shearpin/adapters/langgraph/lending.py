@@ -33,7 +33,9 @@ def history_key(metadata: Mapping[str, Any] | None) -> str:
     return str((metadata or {}).get("langgraph_checkpoint_ns", "")).rpartition("|")[0]
 
 
-def lent(run: Run, state: Any, channel: str, key: str, *, agent: str, speaks: bool) -> Lent | None:
+def lent(
+    run: Run, state: Any, channel: str, key: str, *, agent: str, speaks: bool, patched: bool
+) -> Lent | None:
     """What to hand a node instead of its input; None where that is fine as it is.
 
     Args:
@@ -43,13 +45,14 @@ def lent(run: Run, state: Any, channel: str, key: str, *, agent: str, speaks: bo
         key: which history that is.
         agent: whose node it is.
         speaks: whether the node is known to ask a model.
+        patched: whether the node itself answers calls with unreadable arguments.
     """
     messages: Any = state if channel == _ROOT else member(state, channel)
     if not is_messages(messages):
         return None
     given: list[BaseMessage] = []
     told: Any = state
-    fixed = mend(run, key, messages, agent=agent, asks=speaks)
+    fixed = mend(run, key, messages, agent=agent, asks=speaks, patched=patched)
     if fixed is not None:
         messages = fixed.messages
         given.extend(fixed.answers)

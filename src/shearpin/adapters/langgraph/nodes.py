@@ -57,6 +57,7 @@ class NodePlan:
         answers: whether it answers tool calls itself, also those of a stopped run.
         contains: whether it is a graph, whose nodes report for themselves.
         cached: whether its writes may be kept for other runs.
+        patches: whether it answers calls with unreadable arguments itself.
     """
 
     graph: AnyGraph
@@ -69,6 +70,7 @@ class NodePlan:
     answers: bool
     contains: bool
     cached: bool
+    patches: bool
 
     @property
     def quiet(self) -> bool:
@@ -296,6 +298,7 @@ class GuardedNode(Runnable[Any, Any]):
             history_key(config.get("metadata")),
             agent=visit.agent + run.branches.of(visit.task),
             speaks=(visit.agent, plan.name) in run.speakers,
+            patched=plan.patches,
         )
         if given is None:
             return visit

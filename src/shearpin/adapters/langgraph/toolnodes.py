@@ -1,7 +1,8 @@
-"""Around each call of a ToolNode: the call can be answered without being run."""
+"""Around each call of a ToolNode, which can be answered without being run."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -9,9 +10,9 @@ from langchain_core.runnables import RunnableConfig
 
 from shearpin.adapters import toolcalls
 from shearpin.adapters.calls import current_run
-from shearpin.adapters.langgraph.compat import ToolNode, with_calls
+from shearpin.adapters.langgraph.compat import AnyNode, ToolNode, with_calls
 
-__all__ = ["guarded_tool_node"]
+__all__ = ["guarded_tool_node", "patches_calls"]
 
 
 def guarded_tool_node(node: ToolNode) -> ToolNode | None:
@@ -33,3 +34,9 @@ def guarded_tool_node(node: ToolNode) -> ToolNode | None:
         return await toolcalls.aaround(run, execute, call, config, call.get("name") in tools)
 
     return with_calls(node, around, aaround)
+
+
+def patches_calls(node: AnyNode) -> bool:
+    """Whether a node is a model node of `create_agent` that answers unreadable calls itself."""
+    home = sys.modules.get(str(getattr(getattr(node.bound, "func", None), "__module__", "")))
+    return hasattr(home, "_patch_invalid_tool_calls")

@@ -28,7 +28,7 @@ from shearpin.adapters.langgraph.compat import (
 from shearpin.adapters.langgraph.nodes import GuardedNode, NodePlan
 from shearpin.adapters.langgraph.state import Runs, Threads
 from shearpin.adapters.langgraph.stopping import endings_of
-from shearpin.adapters.langgraph.toolnodes import guarded_tool_node
+from shearpin.adapters.langgraph.toolnodes import guarded_tool_node, patches_calls
 from shearpin.core.settings import Settings
 from shearpin.core.tools import ToolFacts
 from shearpin.recipe import Guard
@@ -135,6 +135,7 @@ def guarded_nodes(graph: AnyGraph) -> dict[str, AnyNode]:
             contains=isinstance(node.bound, Pregel)
             or (bound is not None and not isinstance(bound, ToolNode)),
             cached=(node.cache_policy or graph.cache_policy) is not None,
+            patches=patches_calls(node),
         )
         nodes[name] = install(node, GuardedNode(plan))
     return nodes
