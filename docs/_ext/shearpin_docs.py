@@ -40,12 +40,18 @@ def described(config: type) -> dict[str, str]:
 
 def settings(config: type) -> list[tuple[str, str, str]]:
     """Name, default and meaning of each field of a frozen dataclass."""
-    built = config()
     meaning = described(config)
     return [
-        (field.name, _shown(getattr(built, field.name)), meaning[field.name])
+        (field.name, _shown(_default(field)), meaning[field.name])
         for field in dataclasses.fields(config)
     ]
+
+
+def _default(field: dataclasses.Field[object]) -> object:
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    factory = field.default_factory
+    return factory() if factory is not dataclasses.MISSING else None
 
 
 def _shown(value: object) -> str:

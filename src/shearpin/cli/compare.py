@@ -39,7 +39,7 @@ def compare(
 
     \b
     What would the tuned settings change?
-        shearpin compare now.toml tuned.toml runs/*.jsonl.gz --labels labels.jsonl
+        shearpin compare now.toml tuned.toml runs.jsonl.gz --labels labels.jsonl
     To compare them on live runs, give each run its arm by a stable hash:
         policy = shearpin.analysis.arms.arm(thread_id, [now, tuned], experiment="patience")
 

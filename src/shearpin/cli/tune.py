@@ -70,11 +70,11 @@ def tune(
 
     \b
     From recorded runs to a configuration and a page:
-        shearpin tune runs/*.jsonl.gz --labels labels.jsonl -o guard.toml --report tune.html
+        shearpin tune runs.jsonl.gz --labels labels.jsonl -o guard.toml --report tune.html
     With all cores, starting from a preset:
-        shearpin tune runs/*.jsonl.gz --preset coding --jobs 8 -o guard.toml
+        shearpin tune runs.jsonl.gz --preset coding --jobs 8 -o guard.toml
     A fleet with millions of runs, on a Ray cluster:
-        shearpin tune runs/*.jsonl.gz --ray ray://head:10001 -o guard.toml
+        shearpin tune runs.jsonl.gz --ray ray://head:10001 -o guard.toml
 
     \b
     Exit codes:
