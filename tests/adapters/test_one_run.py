@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import pickle
 from collections.abc import Sequence
@@ -138,6 +139,18 @@ LAPS = 7
 """So many calls are a block without compaction, and a hint at most with it."""
 
 
+# LangChain 1.0 counted tokens only; there every message is one.
+SEVEN_MESSAGES: dict[str, Any] = (
+    {"trigger": ("messages", 7), "keep": ("messages", 3)}
+    if "trigger" in inspect.signature(SummarizationMiddleware).parameters
+    else {
+        "max_tokens_before_summary": 7,
+        "messages_to_keep": 3,
+        "token_counter": lambda messages: len(list(messages)),
+    }
+)
+
+
 def compacted(facts: list[Any]) -> int:
     return sum(type(fact).__name__ == "HistoryCompacted" for fact in facts)
 
@@ -152,7 +165,7 @@ def test_the_summarization_middleware_is_recognised(facts: list[Any]) -> None:
     model = StrictProvider(
         lambda messages, call: "done" if call == LAPS else asks_for(("look", {"place": "desk"}))
     )
-    hook = SummarizationMiddleware(model=summariser, trigger=("messages", 7), keep=("messages", 3))
+    hook = SummarizationMiddleware(model=summariser, **SEVEN_MESSAGES)
     app = shearpin.guard(create_agent(model, [look], middleware=[hook], checkpointer=saver()))
     messages = app.invoke(HELLO, {**THREAD, "recursion_limit": 100})["messages"]
     assert summariser.calls >= 2

@@ -52,7 +52,7 @@ async def test_a_no_is_not_asked_again(how: str) -> None:
     messages = result["messages"]
     assert messages[-1].response_metadata["shearpin"]["reason"] == "loop:rejection"
     said = [m.content for m in messages if isinstance(m, ToolMessage)]
-    assert "reason: no" in said[0] and "a person has refused" in said[1]
+    assert str(said[0]).endswith("no") and "a person has refused" in said[1]
     assert_valid(messages)
     report = app.report(THREAD)
     assert (report.outcome, report.reason) == ("stopped", "loop:rejection")
