@@ -158,14 +158,20 @@ def test_a_tool_within_a_tool_does_not_wait_for_itself() -> None:
 
 def test_turns_of_threads() -> None:
     turns, barrier = Turns(3), Barrier(3, timeout=10)
+    running: list[int] = []
+    most: list[int] = []
 
-    def work(_: int) -> None:
+    def work(number: int) -> None:
         turns.take()
+        running.append(number)
+        most.append(len(running))
         barrier.wait()  # three get through together, or none
+        running.remove(number)
         turns.back()
 
     with ThreadPoolExecutor(9) as pool:
         list(pool.map(work, range(9)))
+    assert max(most) == 3
 
 
 async def test_a_task_that_is_cancelled_while_it_waits_passes_its_turn_on() -> None:
