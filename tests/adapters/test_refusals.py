@@ -52,7 +52,8 @@ async def test_a_no_is_not_asked_again(how: str) -> None:
     messages = result["messages"]
     assert messages[-1].response_metadata["shearpin"]["reason"] == "loop:rejection"
     said = [m.content for m in messages if isinstance(m, ToolMessage)]
-    assert str(said[0]).endswith("no") and "a person has refused" in said[1]
+    assert said[0] == "no" or "reason: no" in said[0], "LangChain 1.0 gives the bare words"
+    assert "a person has refused" in said[1]
     assert_valid(messages)
     report = app.report(THREAD)
     assert (report.outcome, report.reason) == ("stopped", "loop:rejection")
