@@ -24,6 +24,7 @@ from shearpin.verdicts import Verdict
 
 if TYPE_CHECKING:
     from shearpin.adapters.scope import GuardRun
+    from shearpin.boundary.boundary import Boundary
     from shearpin.pricing import PriceBook, Pricing, UnknownPrice
 
 __all__ = ["ON_STOP", "Guard", "Occasion", "OnStop", "guard"]
@@ -101,6 +102,8 @@ class Guard:
             go on at. None (default): nothing.
         on_verdict: a function of yours, called with each verdict that is about to be carried out
             and its `Occasion`. It may return another verdict to be carried out instead.
+        boundary: what is done about failures of tools, models and nodes: a `Boundary`, or True for
+            one with its defaults. None (default) or False: nothing, errors are as they were.
 
     Raises:
         ConfigError: a value is wrong; the message names the field and the fix.
@@ -134,6 +137,7 @@ class Guard:
     messages: Mapping[str, str] = field(default_factory=dict[str, str])
     on_loop: str | None = None
     on_verdict: Callable[[Verdict, Occasion], object] | None = None
+    boundary: Boundary | bool | None = None
 
     def __post_init__(self) -> None:
         _check_choice("on_stop", self.on_stop, ON_STOP)
@@ -146,6 +150,7 @@ class Guard:
         _check_choice("state", self.state, ("auto", "memory", "checkpointer"))
         object.__setattr__(self, "detectors", tuple(self.detectors))
         object.__setattr__(self, "ignored_arguments", frozenset(self.ignored_arguments))
+        object.__setattr__(self, "boundary", _boundary(self.boundary))
         object.__setattr__(self, "_settings", self._build())
         object.__setattr__(self, "_budgets", budgets_of(self.budget))
         if self.budget is not None or self.unknown_price != "refuse" or self.prices is not None:
@@ -297,6 +302,18 @@ def recipe_of(options: Mapping[str, object]) -> Guard:
             )
             raise ConfigError(f"guard() has no option {name!r}{hint}")
     return Guard(**dict(options))  # pyright: ignore[reportArgumentType]
+
+
+def _boundary(given: object) -> Boundary | None:
+    if given is None or given is False:
+        return None
+    from shearpin.boundary.boundary import Boundary
+
+    if given is True:
+        return Boundary()
+    if not isinstance(given, Boundary):
+        raise ConfigError(f"boundary must be a Boundary, True, False or None, not {given!r}")
+    return given
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
