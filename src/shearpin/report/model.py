@@ -15,6 +15,7 @@ from shearpin.core.journal import FaultRecord, NoteRecord, Record, TransitionRec
 from shearpin.core.session import Session, Spend
 from shearpin.events import RunOutcome
 from shearpin.findings import Evidence, Severity
+from shearpin.report.boundary import BoundaryReport
 from shearpin.report.budget import BudgetReport
 from shearpin.report.interventions import Intervention, interventions_of
 from shearpin.report.remedies import remedy_for
@@ -67,6 +68,7 @@ class Report:
         notes: what was remarked without a verdict, each once.
         faults: what failed inside the guard and was contained; the run went on without it.
         budget: what was allowed and what was spent, where there was a budget.
+        boundary: what failed and what was done about it, where there was an error boundary.
         omitted: how many verdicts, transitions and faults were left out to bound the report.
 
     Example:
@@ -86,6 +88,7 @@ class Report:
     omitted: int = 0
     budget: BudgetReport | None = None
     notes: tuple[NoteRecord, ...] = ()
+    boundary: BoundaryReport | None = None
     version: int = field(default=REPORT_VERSION)
 
     @property
@@ -130,7 +133,8 @@ class Report:
 
         Args:
             texts: include the guard's messages, which may quote a shortened, masked argument or
-                result. Off by default: a report is made to be stored and sent.
+                result, and messages of errors. Off by default: a report is made to be stored and
+                sent.
         """
         decisive = self.decisive
         info = self.info
@@ -154,6 +158,7 @@ class Report:
             "remedy": self.remedy,
             "spend": self.spend._asdict(),
             "budget": None if self.budget is None else self.budget.to_json(),
+            "boundary": None if self.boundary is None else self.boundary.to_json(texts=texts),
             "verdicts": [_verdict(record, texts) for record in self.verdicts],
             "notes": [record._asdict() for record in self.notes],
             "transitions": [record._asdict() for record in self.transitions],
@@ -169,6 +174,7 @@ def build_report(
     *,
     run: RunInfo,
     budget: BudgetReport | None = None,
+    boundary: BoundaryReport | None = None,
 ) -> Report:
     """A report from a session and the journal records that were drained from it during the run.
 
@@ -177,6 +183,7 @@ def build_report(
         records: all journal records of the run, oldest first.
         run: what the host knows of the run.
         budget: where its budgets stand, where it has any.
+        boundary: what its error boundary has seen, where it has one.
     """
     verdicts: list[VerdictRecord] = []
     transitions: list[TransitionRecord] = []
@@ -205,6 +212,7 @@ def build_report(
         omitted=total - sum(map(len, kept)),
         budget=budget,
         notes=tuple(notes[-_MOST_RECORDS:]),
+        boundary=boundary,
     )
 
 

@@ -75,6 +75,8 @@ def render_report(report: Report) -> RenderableType:
         parts.append(Text(said, "dim"))
     for fault in report.faults:
         parts.append(Text(f"Contained fault: {fault}", "red"))
+    for fault in report.boundary.faults if report.boundary is not None else ():
+        parts.append(Text(f"Contained fault in the boundary: {fault}", "red"))
     return Group(*parts)
 
 
@@ -106,6 +108,9 @@ def _facts(report: Report) -> Table:
             table.add_row(f"Budget, {scope.per}", Text(scope.line()))
         for remark in report.budget.remarks:
             table.add_row("", Text(remark, "dim"))
+    if report.boundary is not None:
+        for number, line in enumerate(report.boundary.lines()):
+            table.add_row("" if number else "Failures", Text(line))
     decisive = report.decisive
     if decisive is not None:
         table.add_row(
