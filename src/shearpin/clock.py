@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-__all__ = ["Clock", "monotonic", "wall_time"]
+__all__ = ["Clock", "asleep", "monotonic", "sleep", "wall_time"]
 
 Clock: TypeAlias = Callable[[], float]
 """Seconds that never go back; where zero lies is of no matter."""
@@ -22,6 +22,24 @@ def monotonic() -> float:
     return time.monotonic()
 
 
+def epoch() -> float:
+    """Seconds since 1970: only for what has to be understood by other processes, after a restart
+    too. It may be set back by whoever runs the machine."""
+    return time.time()
+
+
 def wall_time() -> str:
     """The current time for a report: ISO 8601 with zone, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def sleep(seconds: float) -> None:
+    """Wait in this thread for so many seconds, 0 or more."""
+    time.sleep(seconds)
+
+
+async def asleep(seconds: float) -> None:
+    """Let other tasks of the event loop run for so many seconds, 0 or more."""
+    import asyncio
+
+    await asyncio.sleep(seconds)

@@ -14,7 +14,7 @@ import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from shearpin import clock
 from shearpin.adapters.branches import Branches
@@ -39,6 +39,9 @@ from shearpin.events import (
 )
 from shearpin.switch import SWITCH
 from shearpin.verdicts import PROCEED, Halt, Nudge, Verdict
+
+if TYPE_CHECKING:
+    from shearpin.adapters.bounds import Bounds
 
 __all__ = ["OpenCall", "Run"]
 
@@ -103,6 +106,7 @@ class Run:
         halted: the stop that the run ended with.
         redirects: whether guarded nodes are there to turn a refusal into a normal end.
         spending: its budget, where there is one.
+        boundary: its error boundary, where there is one.
         ways: what it does besides speaking, blocking and ending.
         repair: what to do where the history is broken: `lend`, `save` or `off`.
         histories: which histories were found valid so far.
@@ -125,6 +129,7 @@ class Run:
     redirects: bool = True
     resumed: bool = False
     spending: Spending | None = None
+    boundary: Bounds | None = None
     repair: str = "lend"
     ways: Ways = field(default_factory=Ways)
     numbers: Numbers = field(default_factory=Numbers)
@@ -186,6 +191,8 @@ class Run:
                 self.spending.finish(interrupted=outcome == "interrupted")
             except Exception as error:
                 self.fault("budget.finish", error)
+        if self.boundary is not None:
+            self.boundary.ended(outcome)
         self.outcome = outcome
         with self.state.judge.lock:
             self.state.users -= 1

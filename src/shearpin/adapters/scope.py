@@ -11,6 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
 from shearpin import clock
+from shearpin.adapters.bounds import open_bounds
 from shearpin.adapters.calls import HANDLER, CallLayer, current_run
 from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.metering import Orders, open_spending
@@ -54,6 +55,7 @@ def guarded_scope(guard: Guard, name: str, thread: str | None) -> Generator[Guar
     run.repair, run.ways = guard.repair, Ways(guard)
     run.begin(new_turn=True)
     open_spending(run, guard, Orders(), new_turn=True)
+    open_bounds(run, guard)
     token = HANDLER.set(CallLayer(run))
     outcome: RunOutcome = "failed"
     try:

@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.config import get_config
 
 from shearpin import clock
+from shearpin.adapters.bounds import open_bounds
 from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.metering import open_spending, orders_in
 from shearpin.adapters.run import Run
@@ -91,6 +92,7 @@ class Tenancy:
         run.repair, run.ways = self._guard.repair, Ways(self._guard)
         run.begin(new_turn=True)
         open_spending(run, self._guard, orders_in(values), new_turn=True)
+        open_bounds(run, self._guard)
         self._runs[key] = self._latest = run
         return run
 

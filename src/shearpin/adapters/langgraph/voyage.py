@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from langgraph.types import Command
 
+from shearpin.adapters.bounds import open_bounds
 from shearpin.adapters.calls import CallLayer
 from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.langgraph import state as states
@@ -94,6 +95,7 @@ class Voyage:
         run.begin(new_turn=new_turn)
         run.ways.asked = run.stopped
         open_spending(run, wiring.recipe, self.orders, new_turn=new_turn)
+        open_bounds(run, wiring.recipe)
         wiring.runs.put(run)
         for where, error in wiring.noted():
             run.fault(where, error)

@@ -1,0 +1,194 @@
+"""What a run's error boundary works with: its recipe, its tally, and what it shares with others.
+
+Contract: a guard without a boundary has none of this, loads none of it, and pays one `is None`.
+What runs of one boundary share (the store, what is known of availability, how runs have ended) is
+opened once, and closed when the boundary is forgotten. In mode `observe` it counts, and never acts.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from shearpin import clock
+from shearpin.core.modes import Modes
+from shearpin.errors import ConfigError
+from shearpin.events import RunOutcome
+from shearpin.switch import SWITCH
+
+if TYPE_CHECKING:
+    from shearpin.adapters.run import Run
+    from shearpin.boundary.availability import AvailabilityBreaker
+    from shearpin.boundary.boundary import Boundary
+    from shearpin.boundary.categories import Classification
+    from shearpin.boundary.effects import EffectRecords
+    from shearpin.boundary.settings import Availability
+    from shearpin.boundary.tally import RunErrors
+    from shearpin.recipe import Guard
+    from shearpin.stores.base import Store
+
+__all__ = ["Bounds", "Shared", "boundary_of", "open_bounds", "shared_of"]
+
+_MOST_BREAKERS = 256
+
+
+class Shared:
+    """What all runs of one boundary share.
+
+    Args:
+        boundary: whose store is opened.
+
+    Raises:
+        ConfigError: the store cannot be opened as it is named.
+    """
+
+    def __init__(self, boundary: Boundary) -> None:
+        from shearpin.boundary.effects import EffectRecords
+        from shearpin.boundary.tally import Terminations
+        from shearpin.stores.opening import open_store
+
+        self.store: Store = open_store(boundary.store)
+        self.owned = isinstance(boundary.store, str)
+        self.effects = EffectRecords(self.store)
+        self.ends = Terminations()
+        self._breakers: dict[tuple[str, Availability], AvailabilityBreaker] = {}
+        self._lock = threading.Lock()
+
+    def breaker(self, name: str, settings: Availability) -> AvailabilityBreaker:
+        """What is known of the availability of a tool (`tool:NAME`) or model (`model:NAME`)."""
+        from shearpin.boundary.availability import AvailabilityBreaker
+
+        with self._lock:
+            found = self._breakers.get((name, settings))
+            if found is None:
+                if len(self._breakers) >= _MOST_BREAKERS:  # its state is in the store
+                    self._breakers.clear()
+                found = AvailabilityBreaker(self.store, name, settings)
+                self._breakers[name, settings] = found
+            return found
+
+    def close(self) -> None:
+        """Close the store, unless it was handed in."""
+        if self.owned:
+            self.store.close()
+
+
+@dataclass(slots=True, eq=False)
+class Bounds:
+    """The boundary of one run.
+
+    Attributes:
+        boundary: the recipe.
+        shared: what it shares with other runs.
+        tally: what was counted in this run.
+        thread: whose effects happen at most once: the conversation, or the run where there is none.
+        modes: in which places it acts.
+        language: of what models and users read.
+        now: monotonic seconds.
+        sleep: waits, in threads.
+        asleep: waits, in event loops.
+        rollbacks: how often the run went back.
+    """
+
+    boundary: Boundary
+    shared: Shared
+    tally: RunErrors
+    thread: str
+    modes: Modes = field(default_factory=lambda: Modes("enforce", {}))
+    language: Literal["en", "zh"] = "en"
+    now: clock.Clock = clock.monotonic
+    sleep: Callable[[float], None] = field(default_factory=lambda: clock.sleep)
+    asleep: Callable[[float], Awaitable[None]] = field(default_factory=lambda: clock.asleep)
+    rollbacks: int = 0
+
+    @property
+    def store(self) -> Store:
+        """Where effects and availability are kept."""
+        return self.shared.store
+
+    @property
+    def effects(self) -> EffectRecords:
+        """The records by which effects happen at most once."""
+        return self.shared.effects
+
+    def breaker(self, name: str, settings: Availability) -> AvailabilityBreaker:
+        """What is known of the availability of a tool (`tool:NAME`) or model (`model:NAME`)."""
+        return self.shared.breaker(name, settings)
+
+    def acts(self, tool: str = "", node: str = "") -> bool:
+        """Whether anything may be done about a failure here, besides counting it."""
+        return not SWITCH.is_off() and self.modes.at(tool, node) == "enforce"
+
+    def classify(self, error: BaseException) -> Classification:
+        """What kind of failure it is, by the user's rules and ours."""
+        from shearpin.boundary.classify import classify
+
+        return classify(error, self.boundary.rules)
+
+    def ended(self, outcome: RunOutcome) -> None:
+        """The run is over; an error that has left it is no normal end."""
+        if outcome == "failed":
+            self.tally.left()
+        self.shared.ends.ended(abnormal=self.tally.abnormal)
+
+
+def boundary_of(guard: Guard) -> Boundary | None:
+    """The error boundary of a guard, where it has one."""
+    return None if isinstance(guard.boundary, bool) else guard.boundary
+
+
+_OPENED: dict[int, Shared] = {}
+_LOCK = threading.Lock()
+
+
+def shared_of(boundary: Boundary) -> Shared:
+    """What the runs of a boundary share; opened for the first of them.
+
+    Raises:
+        ConfigError: its store cannot be opened as it is named.
+    """
+    key = id(boundary)
+    with _LOCK:
+        found = _OPENED.get(key)
+        if found is None:
+            found = _OPENED[key] = Shared(boundary)
+            weakref.finalize(boundary, _forget, key)
+        return found
+
+
+def _forget(key: int) -> None:
+    with _LOCK:
+        found = _OPENED.pop(key, None)
+    if found is not None:
+        found.close()
+
+
+def open_bounds(run: Run, guard: Guard) -> None:
+    """Give a run that has begun its boundary, if the guard has one.
+
+    Raises:
+        ConfigError: its store cannot be opened as it is named.
+    """
+    boundary = boundary_of(guard)
+    if boundary is None:
+        return
+    try:
+        from shearpin.boundary.tally import RunErrors
+
+        settings = guard.settings
+        run.boundary = Bounds(
+            boundary,
+            shared_of(boundary),
+            RunErrors(boundary.error_budget, boundary.retries.per_run),
+            run.thread or run.id,
+            modes=Modes(settings.mode, settings.modes),
+            language=settings.language,
+            now=run.now,
+        )
+    except ConfigError:
+        raise
+    except Exception as error:
+        run.fault("boundary.open", error)
