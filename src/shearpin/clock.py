@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-__all__ = ["Clock", "asleep", "monotonic", "sleep", "wall_time"]
+__all__ = ["Clock", "asleep", "epoch", "monotonic", "sleep", "wall_time"]
 
 Clock: TypeAlias = Callable[[], float]
 """Seconds that never go back; where zero lies is of no matter."""

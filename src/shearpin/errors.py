@@ -4,6 +4,7 @@
 ├── `ConfigError`            a setting is wrong; raised when it is built, names field and fix
 ├── `TraceError`             a recorded run cannot be read; names file, line and field
 ├── `LedgerError`            a store of holds and spend failed
+├── `StoreError`             a store of records failed; names the place and the fix
 ├── `PriceUnknownError`      a dollar cap is set and a model has no known price
 └── `TrippedError`           the guard stopped the run (only with `on_stop="raise"`)
     ├── `LoopDetectedError`
@@ -25,6 +26,7 @@ __all__ = [
     "LoopDetectedError",
     "PriceUnknownError",
     "ShearpinError",
+    "StoreError",
     "TraceError",
     "TrippedError",
 ]
@@ -44,6 +46,10 @@ class TraceError(ShearpinError, ValueError):
 
 class LedgerError(ShearpinError):
     """A store of holds and spend failed or refused to answer."""
+
+
+class StoreError(ShearpinError):
+    """A store of records failed or refused to answer. The message names the place and the fix."""
 
 
 class PriceUnknownError(ShearpinError, LookupError):

@@ -16,6 +16,7 @@ from shearpin.errors import (
     LoopDetectedError,
     PriceUnknownError,
     ShearpinError,
+    StoreError,
     TraceError,
     TrippedError,
 )
@@ -34,6 +35,7 @@ def test_every_error_is_a_shearpin_error() -> None:
         ConfigError("mode: no"),
         TraceError("f:1: no"),
         LedgerError("gone"),
+        StoreError("gone"),
         PriceUnknownError("gpt-9"),
     ],
     ids=lambda error: type(error).__name__,
