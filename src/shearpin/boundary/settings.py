@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from shearpin.errors import ConfigError
 
@@ -62,6 +62,8 @@ class Effects:
             counts as unknown. Default 300.
         min_interval_seconds: the least time between two effects of the tool in a thread. Default 0.
         at_most: effects of the tool in a thread within `expiry_seconds`. None: no bound.
+        on_fault: what follows where the store of records fails: `refuse` (default) does not run the
+            tool, because at most once is at most once; `run` runs it.
 
     Raises:
         ConfigError: a value is out of range.
@@ -72,10 +74,15 @@ class Effects:
     lease_seconds: float = 300.0
     min_interval_seconds: float = 0.0
     at_most: int | None = None
+    on_fault: Literal["refuse", "run"] = "refuse"
 
     def __post_init__(self) -> None:
+        if isinstance(self.key, str):
+            raise ConfigError(f"key must be a tuple of argument names, not {self.key!r}")
         if self.key is not None and not callable(self.key):
             object.__setattr__(self, "key", tuple(self.key))
+        if self.on_fault not in ("refuse", "run"):
+            raise ConfigError(f"on_fault must be refuse or run, not {self.on_fault!r}")
         _seconds("expiry_seconds", self.expiry_seconds, above=True)
         _seconds("lease_seconds", self.lease_seconds, above=True)
         _seconds("min_interval_seconds", self.min_interval_seconds)
@@ -121,9 +128,12 @@ class Cached:
 
     Attributes:
         max_age_seconds: an older one is not used. Default one hour.
+        shared: whether results of other threads may be used, too: only for tools whose answer
+            depends on nothing but the arguments, and so not on whose thread it is. Default: no.
     """
 
     max_age_seconds: float = 3600.0
+    shared: bool = False
 
     def __post_init__(self) -> None:
         _seconds("max_age_seconds", self.max_age_seconds, above=True)
