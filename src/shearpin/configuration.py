@@ -26,6 +26,15 @@ polling = true
 [messages]                       # words of your own
 "advice.outage" = "The service is down. Say so."
 
+[boundary]                       # what is done about failures; `boundary = true` for the defaults
+max_retries = 2
+alternative = { search = "answer_from_memory" }
+on = { fatal = "terminate", rate_limit = "retry" }
+
+[boundary.tools.search]
+retries = { attempts = 5 }
+cached_seconds = 600
+
 [[overrides]]                    # other thresholds for some tools or nodes
 tools = ["browser_*"]
 patience = "high"
@@ -63,8 +72,24 @@ _KEYS = (
     "ignored_arguments",
     "exclude",
     "overrides",
+    "boundary",
     *_TABLES,
 )
+_BOUNDARY_KEYS = (
+    "nodes",
+    "on",
+    "max_retries",
+    "rollback_limit",
+    "alternative",
+    "substitute",
+    "prompt",
+    "tools",
+    "retries",
+    "availability",
+    "error_budget",
+    "store",
+)
+_POLICY_KEYS = ("retries", "never_degrade", "effect", "availability", "cached_seconds", "static")
 _OVERRIDE_KEYS = ("tools", "nodes", "patience", "off", "detectors")
 
 
@@ -95,6 +120,8 @@ def _option(key: str, value: object, where: str) -> object:
     if key in ("ignored_arguments", "exclude"):
         names = _texts(value, f"{where}: {key}")
         return tuple(names) if key == "exclude" else frozenset(names)
+    if key == "boundary":
+        return value if isinstance(value, bool) else _boundary(value, f"{where}: [boundary]")
     if key in ("patience", "overrides"):
         return _patience(value, where) if key == "patience" else _overrides(value, where)
     at = f"{where}: [{key}]"
@@ -190,6 +217,57 @@ def _tools(data: Mapping[str, object], where: str) -> dict[str, ToolFacts]:
                 settings[key] = tuple(_texts(settings[key], f"{at}: {key}"))
         tools[name] = cast("ToolFacts", _build(ToolFacts, settings, at))
     return tools
+
+
+def _boundary(value: object, at: str) -> object:
+    """Everything but what only code can say: functions, models, rules, exception classes."""
+    from shearpin.boundary.boundary import Boundary
+
+    settings: dict[str, object] = {}
+    for key, part in _table(value, at).items():
+        where = f"{at}: {key}"
+        _check_key(key, _BOUNDARY_KEYS, at)
+        if key in ("alternative", "on"):
+            settings[key] = _named_texts(part, where)
+        elif key == "nodes":
+            settings[key] = _texts(part, where)
+        elif key == "tools":
+            named = _table(part, where)
+            settings[key] = {name: _tool_policy(named[name], f"{where}.{name}") for name in named}
+        elif key == "error_budget" and part is False:
+            settings[key] = None
+        else:
+            settings[key] = _boundary_part(key, part, where)
+    return _build(Boundary, settings, at)
+
+
+def _tool_policy(value: object, at: str) -> object:
+    from shearpin.boundary.settings import Cached, Static, ToolPolicy
+
+    settings: dict[str, object] = {}
+    fallbacks: list[object] = []
+    for key, part in _table(value, at).items():
+        _check_key(key, _POLICY_KEYS, at)
+        if key == "cached_seconds":
+            fallbacks.insert(0, _build(Cached, {"max_age_seconds": part}, f"{at}: {key}"))
+        elif key == "static":
+            fallbacks.append(Static(part))
+        else:
+            settings[key] = _boundary_part(key, part, f"{at}: {key}")
+    return _build(ToolPolicy, {**settings, "fallbacks": tuple(fallbacks)}, at)
+
+
+def _boundary_part(key: str, value: object, at: str) -> object:
+    """A part with settings of its own (`true`: its defaults), or the value itself."""
+    from shearpin.boundary.settings import Availability, Effects, Retries
+
+    kinds = {"retries": Retries, "effect": Effects, "availability": Availability}
+    if key not in kinds:
+        return value
+    table = dict(_table({} if value is True else value, at))
+    if "key" in table:
+        table["key"] = tuple(_texts(table["key"], f"{at}: key"))
+    return _build(kinds[key], table, at)
 
 
 def _build(kind: type[Any], settings: Mapping[str, object], where: str) -> object:

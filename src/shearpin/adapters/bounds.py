@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from shearpin import clock
 from shearpin.core.modes import Modes
-from shearpin.errors import ConfigError
+from shearpin.errors import ConfigError, StoreError
 from shearpin.events import RunOutcome
 from shearpin.switch import SWITCH
 
@@ -148,7 +148,7 @@ def shared_of(boundary: Boundary) -> Shared:
     """What the runs of a boundary share; opened for the first of them.
 
     Raises:
-        ConfigError: its store cannot be opened as it is named.
+        ConfigError, StoreError: its store cannot be opened as it is named.
     """
     key = id(boundary)
     with _LOCK:
@@ -170,7 +170,7 @@ def open_bounds(run: Run, guard: Guard) -> None:
     """Give a run that has begun its boundary, if the guard has one.
 
     Raises:
-        ConfigError: its store cannot be opened as it is named.
+        ConfigError, StoreError: its store cannot be opened as it is named.
     """
     boundary = boundary_of(guard)
     if boundary is None:
@@ -188,7 +188,7 @@ def open_bounds(run: Run, guard: Guard) -> None:
             language=settings.language,
             now=run.now,
         )
-    except ConfigError:
+    except (ConfigError, StoreError):
         raise
     except Exception as error:
         run.fault("boundary.open", error)
