@@ -1,0 +1,196 @@
+"""The boundary's own words to the model about a failed tool call. English and Chinese.
+
+Contract: one or two sentences: what failed, why, how often it was tried, and what can be done now.
+Nothing of a stack trace; details only as they come, masked and short, and none about credentials.
+"""
+
+# ruff: noqa: E501 - sentences are read whole
+from __future__ import annotations
+
+from typing import Literal
+
+from shearpin.boundary.categories import ErrorCategory
+
+__all__ = ["failure_words", "seconds_words", "substitute_words"]
+
+Language = Literal["en", "zh"]
+
+_LONGEST = 300
+
+_REASONS_ZH = {
+    "rate_limit": "请求过于频繁",
+    "overloaded": "服务过载",
+    "timeout": "超时",
+    "network": "网络故障",
+    "connection": "无法连接",
+    "server_error": "服务端故障",
+    "unavailable": "暂不可用",
+    "quota": "额度已用完",
+    "authentication": "身份验证失败",
+    "permission": "没有权限",
+    "not_found": "未找到",
+    "invalid_request": "请求无效",
+    "invalid_arguments": "参数无效",
+    "bad_output": "输出无效",
+    "tool_error": "工具报错",
+    "programming_error": "程序错误",
+    "unknown": "未知错误",
+}
+
+_CLOSED = ("authentication", "permission")
+"""Nothing of their details is passed on: they may speak of keys and accounts."""
+
+_ADVICE: dict[Language, dict[str, str]] = {
+    "en": {
+        "wait": "The service asks to wait {wait}. Do something else first, or answer without it.",
+        "retryable": "It may work again later. Do something else first, or answer without it.",
+        "degradable": "The same call will not work now. Use another tool, or answer without it and say so.",
+        "fatal": "The same call will fail again. Change the arguments, use another tool, or answer without it and say so.",
+        "unavailable": "It is out of service for now. Use another tool, or answer without it and say so.",
+        "quota": "Its quota is used up. Use another tool, or answer without it and say so.",
+        "invalid_arguments": "Correct the arguments before you call it again.",
+        "closed": "No call to it will work. Go on without it, and say so in your answer.",
+    },
+    "zh": {
+        "wait": "对方要求等待 {wait}。请先做别的，或者不用它直接回答。",
+        "retryable": "它稍后可能恢复。请先做别的，或者不用它直接回答。",
+        "degradable": "同样的调用现在不会成功。请换用其他工具，或者不用它回答并说明这一点。",
+        "fatal": "同样的调用还会失败。请修改参数、换用其他工具，或者不用它回答并说明这一点。",
+        "unavailable": "它目前停用。请换用其他工具，或者不用它回答并说明这一点。",
+        "quota": "它的额度已经用完。请换用其他工具，或者不用它回答并说明这一点。",
+        "invalid_arguments": "请先改正参数再调用。",
+        "closed": "对它的任何调用都不会成功。请不用它继续，并在回答中说明。",
+    },
+}
+
+_EFFECTS: dict[Language, dict[str, str]] = {
+    "en": {
+        "in_progress": "{tool} was not run: the same call is under way already. Do not repeat it; check later what came of it.",
+        "outcome_unknown": "{tool} was not run: no answer came back when this was last tried, so it may or may not have happened. Verify with a read before trying again; do not repeat it blindly.",
+        "too_soon": "{tool} was not run: it was used a moment ago. Wait {wait} before the next one, or go on without it.",
+        "too_many": "{tool} was not run: it has been used as often as is allowed here. Do not call it again; say in your answer what is left to do.",
+        "store": "{tool} was not run: whether this has happened before cannot be looked up now. Do something else first, or say in your answer what is left to do.",
+    },
+    "zh": {
+        "in_progress": "{tool} 没有运行：同样的调用正在进行。不要重复；稍后再查看结果。",
+        "outcome_unknown": "{tool} 没有运行：上次尝试没有收到答复，它可能已经生效，也可能没有。请先用只读操作核实，不要盲目重复。",
+        "too_soon": "{tool} 没有运行：刚刚才用过。请等待 {wait} 再用，或者不用它继续。",
+        "too_many": "{tool} 没有运行：次数已达上限。不要再调用；请在回答中说明还有什么没有完成。",
+        "store": "{tool} 没有运行：现在无法查明它以前是否已经发生。请先做别的，或者在回答中说明还有什么没有完成。",
+    },
+}
+
+_UNKNOWN: dict[Language, str] = {
+    "en": "{tool}: no clear answer came back ({reason}{tries}), so it may or may not have happened. Verify with a read before trying again; do not repeat it blindly.",
+    "zh": "{tool}：没有收到明确的答复（{reason}{tries}），它可能已经生效，也可能没有。请先用只读操作核实，不要盲目重复。",
+}
+
+_SUBSTITUTES: dict[Language, dict[str, str]] = {
+    "en": {
+        "cached": "[{tool} is down{why}; this is its answer from {age} ago.]",
+        "static": "[{tool} is down{why}; this is a fixed answer in its place.]",
+        "earlier": "[{tool} has done this already, {age} ago; it was not done again. Its result then:]",
+        "tool": "[{tool} is down{why}; {other} has answered in its place.]",
+    },
+    "zh": {
+        "cached": "[{tool} 不可用{why}；这是 {age}前的结果。]",
+        "static": "[{tool} 不可用{why}；这是预设的答复。]",
+        "earlier": "[{tool} 在 {age}前已经做过，没有重复执行。当时的结果：]",
+        "tool": "[{tool} 不可用{why}；由 {other} 代为答复。]",
+    },
+}
+
+
+def failure_words(
+    language: Language,
+    *,
+    tool: str,
+    kind: str | None,
+    category: ErrorCategory | None,
+    detail: str | None,
+    attempts: int,
+    elapsed: float,
+    retry_after: float | None,
+    unknown: bool,
+) -> str:
+    """What the model reads about a tool call that has failed, or was not to be made."""
+    wait = "" if retry_after is None else seconds_words(retry_after, language)
+    kind = kind or "unknown"
+    refusal = _EFFECTS[language].get(kind)
+    if refusal is not None:
+        return refusal.format(tool=tool, wait=wait)
+    reason, tries = _reason(kind, language), _tries(attempts, elapsed, language)
+    if unknown:
+        return _UNKNOWN[language].format(tool=tool, reason=reason, tries=tries)
+    advice = _ADVICE[language]
+    if kind in _CLOSED:
+        told, key = "", "closed"
+    else:
+        told = _told(detail, language)
+        key = "wait" if wait and category is not ErrorCategory.FATAL else kind
+    if key not in advice:
+        key = category.value if category is not None else "fatal"
+    said = advice.get(key, advice["fatal"]).format(wait=wait)
+    if language == "zh":
+        return f"{tool} 失败（{reason}{tries}）{told or '。'}{said}"
+    return f"{tool} failed ({reason}{tries}){told or '.'} {said}"
+
+
+def substitute_words(
+    language: Language, degraded: str, tool: str, kind: str | None, age: float | None
+) -> str:
+    """What the model reads above an output that stands in for the real thing."""
+    name, _, other = degraded.partition(":")
+    templates = _SUBSTITUTES[language]
+    why = ""
+    if kind is not None:
+        reason = _reason(kind, language)
+        why = f"（{reason}）" if language == "zh" else f" ({reason})"
+    return templates.get(name, templates["tool"]).format(
+        tool=tool, why=why, age=seconds_words(age or 0.0, language), other=other or name
+    )
+
+
+_UNITS: dict[Language, tuple[str, str, str, str]] = {
+    "en": (" s", " min", " h", " days"),
+    "zh": (" 秒", " 分钟", " 小时", " 天"),
+}
+
+
+def seconds_words(seconds: float, language: Language = "en") -> str:
+    """A length of time in one number and one unit, e.g. `40 s` or `3 h`; never 0 where it is not."""
+    s, minutes, hours, days = _UNITS[language]
+    if seconds < 120:
+        return f"{max(round(seconds), 1 if seconds > 0 else 0)}{s}"
+    if seconds < 7200:
+        return f"{round(seconds / 60)}{minutes}"
+    if seconds < 172_800:
+        return f"{round(seconds / 3600)}{hours}"
+    return f"{round(seconds / 86_400)}{days}"
+
+
+def _reason(kind: str, language: Language) -> str:
+    plain = kind.replace("_", " ")
+    return _REASONS_ZH.get(kind, plain) if language == "zh" else plain
+
+
+def _tries(attempts: int, elapsed: float, language: Language) -> str:
+    if attempts < 2:
+        return ""
+    took = seconds_words(elapsed, language)
+    return (
+        f"，{took}内试了 {attempts} 次"
+        if language == "zh"
+        else f", tried {attempts} times in {took}"
+    )
+
+
+def _told(detail: str | None, language: Language) -> str:
+    """The detail as the rest of a sentence."""
+    if not detail or not detail.strip():
+        return ""
+    text = " ".join(detail.split())
+    text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    if language == "zh":
+        return f"：{text.rstrip('。.')}。"
+    return f": {text.rstrip('.')}."
