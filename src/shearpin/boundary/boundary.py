@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from shearpin.boundary.categories import Classification, ErrorCategory
-from shearpin.boundary.settings import Availability, Retries, ToolPolicy
+from shearpin.boundary.settings import Answers, Availability, Retries, ToolPolicy
 from shearpin.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ class Boundary:
         retries: how failed calls and nodes are tried again.
         availability: when a tool or model counts as down. None (default): never.
         models: chat models to fall back on, in order.
+        answers: what is done about answers of no use, and about requests that are too long.
         error_budget: failures of a run that were not fatal, after which it ends with a degraded
             answer that says so. None: no bound. Default 25.
         rules: your own classifications, asked before ours.
@@ -119,6 +120,7 @@ class Boundary:
     retries: Retries = field(default_factory=Retries)
     availability: Availability | None = None
     models: Sequence[object] = ()
+    answers: Answers = field(default_factory=Answers)
     error_budget: int | None = 25
     rules: Sequence[Rule] = ()
     store: str | Store = "memory:"
@@ -148,6 +150,7 @@ class Boundary:
             if not isinstance(policy, ToolPolicy):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ConfigError(f"Boundary.tools[{name!r}] must be a ToolPolicy, not {policy!r}")
         _kind("retries", self.retries, Retries)
+        _kind("answers", self.answers, Answers)
         if self.availability is not None:
             _kind("availability", self.availability, Availability)
         for rule in self.rules:

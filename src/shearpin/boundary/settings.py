@@ -12,7 +12,16 @@ from typing import Literal, TypeAlias
 
 from shearpin.errors import ConfigError
 
-__all__ = ["Availability", "Cached", "Effects", "Fallback", "Retries", "Static", "ToolPolicy"]
+__all__ = [
+    "Answers",
+    "Availability",
+    "Cached",
+    "Effects",
+    "Fallback",
+    "Retries",
+    "Static",
+    "ToolPolicy",
+]
 
 
 @dataclass(frozen=True)
@@ -120,6 +129,36 @@ class Availability:
         _seconds("window_seconds", self.window_seconds, above=True)
         _seconds("open_seconds", self.open_seconds, above=True)
         _seconds("probe_lease_seconds", self.probe_lease_seconds, above=True)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What is done about a model's answer that is of no use, and a request that is too long.
+
+    Attributes:
+        again: how often a model is asked again for an answer that is empty, cannot be read, was
+            cut off or withheld by a filter; for the last two, where the same request hardly helps,
+            at most once. 0 takes every answer as it is. Default 2.
+        too_long: what is done where the provider says that the request is too long, once for each
+            model: `trim` (default) leaves out what is oldest, but for the system message, and keeps
+            calls together with their answers; a function of yours takes the messages and gives
+            back fewer or shorter ones, such as a summary; None does nothing.
+        restart_streams: whether a call is made again although parts of its answer were streamed to
+            someone already, who then sees the beginning twice. Off by default: such an answer ends
+            where it broke off, and says so.
+
+    Raises:
+        ConfigError: a value is wrong.
+    """
+
+    again: int = 2
+    too_long: Literal["trim"] | Callable[..., object] | None = "trim"
+    restart_streams: bool = False
+
+    def __post_init__(self) -> None:
+        _whole("again", self.again, 0)
+        if self.too_long not in ("trim", None) and not callable(self.too_long):
+            raise ConfigError(f"too_long must be 'trim', a function or None, not {self.too_long!r}")
 
 
 @dataclass(frozen=True)
