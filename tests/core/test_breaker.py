@@ -86,7 +86,7 @@ class Naive:
             if self.refused_last:
                 self.refused_last = False
                 return None
-            self.trials += 1
+            self.trials += 2 if evidence else 1
             return "exhausted" if self.trials >= self.settings.trial_rounds else None
         if self.state == "reflecting" and not evidence:
             self.calm += 1

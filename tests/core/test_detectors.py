@@ -404,14 +404,34 @@ def test_error_streak_fires_at_exactly_its_thresholds() -> None:
     assert levels(said) == (4, 6, None)
 
 
-def test_error_streak_ends_with_a_success_or_another_error() -> None:
+def test_error_streak_ends_with_a_success() -> None:
     driver = drive(ErrorStreaks(nudge=3))
     for n in range(12):
         calls = [failing(n), failing(n + 100), Call("lookup", {"key": f"good{n}"}, "found it")]
         assert driver.step(calls[n % 3]) == []
-    for n in range(12):
-        text = ("permission denied", "index is corrupt")[n % 2]
-        assert driver.step(failing(n, text)) == []
+
+
+TROUBLES = ("permission denied", "index is corrupt, error", "fatal: no such table", "invalid key")
+
+
+@pytest.mark.parametrize(("kinds", "told_at"), [(1, 3), (2, 5), (3, 7), (4, None)])
+def test_error_streak_goes_on_through_other_failures_of_at_most_three_kinds(
+    kinds: int, told_at: int | None
+) -> None:
+    driver = drive(ErrorStreaks(nudge=3, block=None))
+    said = [bool(driver.step(failing(n, TROUBLES[n % kinds]))) for n in range(12)]
+    assert (said.index(True) + 1 if any(said) else None) == told_at
+
+
+@pytest.mark.parametrize("command", ["pytest -q t{}.py", "cd app && npx eslint src/{}.ts"])
+def test_a_test_that_says_the_same_of_several_things_is_at_most_remarked_on(command: str) -> None:
+    driver = drive(ErrorStreaks(nudge=3, block=4))
+    calls = [
+        Call("bash", {"command": command.format(n)}, "exit code 1\nplugin is missing")
+        for n in range(9)
+    ]
+    said = [[v.severity for v in driver.step(call)] for call in calls]
+    assert levels(said) == (3, None, None)
 
 
 def test_error_streak_ends_with_new_work() -> None:

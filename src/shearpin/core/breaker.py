@@ -58,7 +58,8 @@ class BreakerSettings:
 
     Attributes:
         pivot_calls: new calls with new results that make a recovery, in calls (1 or more).
-        trial_rounds: rounds without a new result that HALF_OPEN allows before it opens.
+        trial_rounds: rounds without a new result that HALF_OPEN allows before it opens; a round
+            that goes on with the loop counts twice.
         relapse_rounds: for so many rounds after a recovery, the same loop skips the first rung.
         persist_rounds: rounds of further hard evidence after a nudge that end the run, whatever the
             single counts. *Source*: adds stops on failed public runs and none on successful ones.
@@ -182,7 +183,8 @@ class Breaker:
             self._leases.pop(next(iter(self._leases)))
         if self.state == "half_open":
             if not progressed:
-                self._used += 1
+                # the round of the refusal is no trial; one that repeats the loop counts twice
+                self._used = 0 if self._used < 0 else self._used + (2 if evidence else 1)
                 if self._used >= self._settings.trial_rounds:
                     return "exhausted"
         elif self.state == "reflecting" and evidence:

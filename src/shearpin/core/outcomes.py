@@ -45,16 +45,28 @@ _PASSING = re.compile(
     r"|^\W*(?:too many requests|rate.?limit|service unavailable|connection (?:reset|refused|timed out))"
 )
 _ERROR = re.compile(
-    r"^\W*(?:\w+\s){0,3}?(?:error|exception|traceback|fatal|failed|failure|invalid|unable|cannot|can't|could not|couldn't|"
+    r"^\W*(?:\w+\s){0,3}?(?:error|exception|traceback|fatal|failed|failure|invalid|malformed|timed out|unable|cannot|can't|could not|couldn't|"
     r"denied|rejected|错误|失败|无法)\b"
     r"|^\W*\w*(?:Error|Exception)\b|\berror(?: executing| in| while|:)|\bno such (?:file|table|column|directory|option|user|container|command)"
     r"|command not found|permission denied|not recognized|syntax error|access denied|traceback \(most recent"
     r"|^\W*(?:invalid|illegal|unknown|unrecognized|missing)\b|(?:is|are) not (?:found|defined|allowed|recognized|valid|permitted|authorized)|^[\w./-]+: .{0,60}\bis required\b|not appear verbatim|does(?: not|n't) exist"
+    r"|\b(?:401|403|404|410)\b\W{1,3}(?:unauthori[sz]ed|forbidden|not found|gone)\b"
+    r"|\byour (?:last )?(?:response|answer|output|reply|message) (?:should|must|has to|needs to)\b"
     r"|^\W*(?:错误|失败|无法|不存在|未找到该)|失败[：:]|不存在[\"。，]?|无权限?|拒绝访问"
     r"|[\"']error[\"']\s*:\s*(?!null|none|false|0\b|[\"'\[{]\s*[\"'\]}])|[\"'](?:success|ok)[\"']\s*:\s*false"
     r"|[\"']status[\"']\s*:\s*[\"'](?:error|failed|failure)[\"']",
     re.IGNORECASE,
 )
+_COMMAND = re.compile(
+    r"^(?:[\w./+-]{1,40}: (?:line )?){1,3}(?:[‘'`\"]?\S{1,80}[’'\"]?: )?(?:-\S+: )?"
+    r"(?:(?:invalid|illegal|unrecogni[sz]ed|unknown|unexpected|missing|bad|extra|too many|too few|not enough) (?:-\w+ )?"
+    r"(?:options?|arguments?|operands?|predicate|primary|types?|date|dates?|characters?|eof|end|token|operator|newline|mode|number|expression|"
+    r"transform|maximum|command|subcommand|flag|user|group|line|field|range|byte|file|input|choice|syntax|format|value|substitution|interpreter|directive|suffix)\b"
+    r"|(?:option requires|cannot|can't|failed to|unable to|you (?:must|may not)|paths must|refusing to|expected an?|no such|is a directory)\b)"
+    r"|^[\w./+-]{1,40}: [^\n]{1,160}\n(?:[\w./+-]{1,40}: )?Try [‘'`]",
+    re.IGNORECASE,
+)
+"""How programs of a shell complain: their name, a colon, and what is wrong with the command."""
 _EXIT = re.compile(
     r"(?:exit(?: |_)?code|exit status|return(?:_| )?code)\W{1,4}(-?\d+)", re.IGNORECASE
 )
@@ -109,7 +121,8 @@ _ERROR_HINTS = (
     "error", "exception", "fail", "fatal", "invalid", "unable", "cannot", "can't", "could", "denied", "reject",
     "traceback", "no such", " not ", "n't exist", "illegal", "unknown", "unrecognized", "missing", "tool",
     "错误", "失败", "无法", "不存在", "未找到", "未知", "无权", "拒绝", "false",
-    "required", "permitted", "authorized", "verbatim",
+    "required", "permitted", "authorized", "verbatim", "try ", "operand", " must ", "unexpected", "too ", "refusing",
+    "malformed", "timed out", "your ", "forbidden", "410",
 )  # fmt: skip
 _EMPTY_STARTS = frozenset("nzwubexr0没无未空暂")
 _EDGES = " \t\r\n()[]{}<>\"'`.,:;!*-_=#|\\/"
@@ -141,13 +154,16 @@ def _read(text: str) -> Outcome:
             return "empty"
     head = text if size <= _HEAD else text[:_HEAD]
     low = head.lower()
-    if _failed(low, text, size):
+    code = _exit_code(low, text, size)
+    if code is not None:  # the word of who ran it goes before what its output looks like
+        return "ok" if code == "0" else "error"
+    if _raised(text):
         return "error"
     if size <= 120 and _PASSING.search(low):
         return "transient"
     if not any(map(low.__contains__, _ERROR_HINTS)):
         return "ok"
-    if _ERROR.search(head):
+    if _ERROR.search(head) or _COMMAND.search(head):
         if _UNKNOWN.search(head):
             return "unknown_tool"
         return "transient" if size < _HEAD and _TRANSIENT.search(head) else "error"
@@ -166,12 +182,17 @@ def _hollow(text: str) -> bool:
     return _CONTENT.search(_HOLLOW.sub("", _KEYS.sub("", text))) is None
 
 
-def _failed(low: str, text: str, size: int) -> bool:
-    """Whether a text tells of an exit code other than zero, or ends as a traceback does."""
+def _exit_code(low: str, text: str, size: int) -> str | None:
+    """The exit code that a text tells of, at its head or at its end."""
     code = _EXIT.search(low) if "xit" in low or "return" in low else None
+    if code is None and size > _HEAD:
+        tail = text[-_HEAD:]
+        if "xit" in tail or "return" in tail:
+            code = _EXIT.search(tail)
+    return None if code is None else code.group(1)
+
+
+def _raised(text: str) -> bool:
+    """Whether a text ends as a traceback does."""
     tail = text[-_HEAD:]
-    if code is None and size > _HEAD and ("xit" in tail or "return" in tail):
-        code = _EXIT.search(tail)
-    if code is not None:
-        return code.group(1) != "0"
     return ("Error" in tail or "Exception" in tail) and _RAISED.search(tail) is not None

@@ -290,7 +290,9 @@ class Session(Acting):
             return PROCEED
         # the same error again cannot end differently: such a round counts twice
         weight = 2 if evidence and last.cause == "error_not_understood" else int(evidence)
-        if self._breaker.settle(progressed, weight) is None:
+        # an answer without a call uses no trial: it ends the loop, unless it is one itself
+        idle = not whole.calls and not evidence
+        if self._breaker.settle(progressed or idle, weight) is None:
             return PROCEED
         return self._halt(last, whole.at, whole.node)
 

@@ -22,6 +22,7 @@ __all__ = [
     "ToolFacts",
     "command_word",
     "effect_of",
+    "is_check",
     "sleeps",
 ]
 
@@ -239,6 +240,24 @@ def command_word(args: Mapping[str, object] | str) -> str | None:
     while len(words) > 1 and ("=" in words[0] or words[0] in ("sudo", "time", "env")):
         words = words[1:]
     return words[0][:40] if words else ""
+
+
+_CHECKS = re.compile(
+    r"(?:^|&&|\|\|?|;|\n)\s*(?:\w+=\S*\s+|(?:sudo|time|timeout\s+\S+|env)\s+)*"
+    r"(?:(?:python[\d.]*|npx|npm|yarn|pnpm|go|cargo|make|mvn|uv|poetry|bundle|dotnet|\S*gradlew?)\s+(?:-m\s+|run\s+|exec\s+)*)?"
+    r"(?:\S*/)?(?:py\.?test|(?:run|unit|c)?[_-]?tests?|(?:py|es)?lint|mypy|pyright|ruff|flake8|tox|nox|jest|vitest|tsc|rspec)(?:\.\w+)?(?:\s|$)"
+)
+
+
+def is_check(args: Mapping[str, object] | str) -> bool:
+    """Whether a call's command tests or lints: what it says is about the work, not about the call.
+
+    Example:
+        >>> is_check({"command": "cd app && pytest -q"}), is_check({"command": "ls tests"})
+        (True, False)
+    """
+    command = _command(args)
+    return command is not None and _CHECKS.search(command[:400]) is not None
 
 
 def effect_of_command(command: str) -> Effect:

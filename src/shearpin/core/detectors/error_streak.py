@@ -12,12 +12,13 @@ from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.masking import mask_error, words_of
 from shearpin.core.seen import Seen, ToolSeen
 from shearpin.core.stored import flag, row, sequence, text, whole
-from shearpin.core.tools import command_word
+from shearpin.core.tools import command_word, is_check
 from shearpin.findings import Finding, Severity
 
 __all__ = ["ErrorStreaks"]
 
 _CAPACITY = 8
+_KINDS = 3
 _EMPTY = "-"
 _ANY = "*"
 
@@ -30,10 +31,11 @@ class ErrorStreaks:
 
     Counted per tool, and for tools that run commands also per first word of the command. Quoted
     spans, paths, numbers and words echoed from the arguments do not make an error a different one.
-    A success of the tool, or new work by the agent (an edit between two test runs), ends the
-    streak. A parallel batch is one attempt. Rate limits, outages and network errors pass by
-    themselves and are at most remarked on, and so is an empty answer: "there is none" may be what
-    was asked.
+    A success of the tool, or new work by the agent (an edit between two test runs), ends its
+    streaks; another failure in between does not, as long as the tool fails in at most three ways. A
+    parallel batch is one attempt. At most remarked on are rate limits, outages and network errors,
+    which pass by themselves, an empty answer, for "there is none" may be what was asked, and a test
+    or linter that says the same of several things, for that is about the work, not about the call.
 
     Attributes:
         nudge: failures until the agent is told (2 or more).
@@ -84,7 +86,7 @@ class _Streak:
 class _ErrorStreakProbe:
     def __init__(self, config: ErrorStreaks) -> None:
         self._config = config
-        self._streaks: OrderedDict[str, _Streak] = OrderedDict()
+        self._streaks: OrderedDict[str, list[_Streak]] = OrderedDict()
 
     def observe(self, seen: Seen) -> Finding | None:
         assert isinstance(seen, ToolSeen)
@@ -110,18 +112,33 @@ class _ErrorStreakProbe:
         self, name: str, errors: tuple[str, str], seen: ToolSeen, word: str | None
     ) -> Finding | None:
         error, plain = errors
-        streak = self._streaks.get(name)
-        if (
-            streak is None
-            or streak.epoch != seen.epoch
-            or (streak.error != error and streak.plain != plain)
-        ):
-            if streak is None and len(self._streaks) >= _CAPACITY:
+        kinds = self._kinds(name)
+        for place, streak in enumerate(kinds):
+            if streak.epoch != seen.epoch:  # the agent has worked since
+                kinds.clear()
+                break
+            if streak.error == error or streak.plain == plain:
+                kinds.insert(0, kinds.pop(place))
+                return self._again(streak, error, plain, seen, name, word)
+        kinds.insert(0, _Streak(error, plain, seen))
+        del kinds[_KINDS:]
+        return None
+
+    def _kinds(self, name: str) -> list[_Streak]:
+        """The ways in which a tool fails, the latest first."""
+        kinds = self._streaks.get(name)
+        if kinds is None:
+            if len(self._streaks) >= _CAPACITY:
                 self._streaks.popitem(last=False)
-            self._streaks[name] = _Streak(error, plain, seen)
-            return None
+            kinds = self._streaks[name] = []
+        else:
+            self._streaks.move_to_end(name)
+        return kinds
+
+    def _again(
+        self, streak: _Streak, error: str, plain: str, seen: ToolSeen, name: str, word: str | None
+    ) -> Finding | None:
         streak.error, streak.plain = error, plain
-        self._streaks.move_to_end(name)
         streak.varied = streak.varied or streak.call != seen.call_key
         if streak.round == seen.round:
             return None
@@ -133,7 +150,7 @@ class _ErrorStreakProbe:
         self, streak: _Streak, seen: ToolSeen, name: str, word: str | None
     ) -> Finding | None:
         config = self._config
-        passing = seen.outcome in ("transient", "empty")
+        passing = seen.outcome in ("transient", "empty") or is_check(seen.args)
         ceiling = min(config.ceiling, Severity.NUDGE) if passing else config.ceiling
         level = level_of(streak.count, config.nudge, config.block, None, ceiling)
         if level is Severity.NONE:
@@ -163,14 +180,16 @@ class _ErrorStreakProbe:
     def dump(self) -> object:
         return [
             [name, s.error, s.plain, s.call, s.varied, s.count, s.onset, s.round, s.epoch]
-            for name, s in self._streaks.items()
+            for name, kinds in self._streaks.items()
+            for s in kinds
         ]
 
     def load(self, data: object) -> None:
         self._streaks.clear()
         for item in sequence(data):
             name, error, plain, call, varied, count, onset, round_, epoch = row(item, 9)
-            streak = self._streaks[text(name)] = _Streak.__new__(_Streak)
+            streak = _Streak.__new__(_Streak)
+            self._streaks.setdefault(text(name), []).append(streak)
             streak.error, streak.plain, streak.call = text(error), text(plain), text(call)
             streak.varied = flag(varied)
             streak.count, streak.onset = whole(count), whole(onset)
