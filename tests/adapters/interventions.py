@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.tools import StructuredTool, tool
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Send
@@ -127,10 +128,73 @@ def swarm(model: StrictProvider, saver: Any) -> Any:
     return create_swarm([first, second], default_active_agent="alice").compile(checkpointer=saver)
 
 
+def boss(tool_name: str, args: dict[str, Any]) -> StrictProvider:
+    """A model that asks an agent behind a tool, once in a turn."""
+
+    def script(messages: Sequence[BaseMessage], call: int) -> AIMessage | str:
+        texts = [str(message.content) for message in messages if message.type != "ai"]
+        if any("and now?" in text for text in texts):
+            return "All is well."
+        if any(str(HEEDS["wrap_up"]) in text for text in texts):
+            return asks_for((tool_name, args), text="The drawer is locked.")
+        if messages[-1].type == "tool":
+            return "The searcher is back."
+        return asks_for((tool_name, args))
+
+    return StrictProvider(script, flavour="openai")
+
+
+def in_tool(model: StrictProvider, saver: Any) -> Any:
+    """An agent that a tool's function calls."""
+    inner = create_agent(model, [look], name="searcher")
+
+    @tool
+    def delegate(question: str) -> str:
+        """Ask the searcher."""
+        answer = inner.invoke({"messages": [("user", question)]})
+        return str(answer["messages"][-1].content)
+
+    @tool
+    async def adelegate(question: str) -> str:
+        """Ask the searcher."""
+        answer = await inner.ainvoke({"messages": [("user", question)]})
+        return str(answer["messages"][-1].content)
+
+    both = StructuredTool.from_function(
+        delegate.func,  # type: ignore[attr-defined]
+        coroutine=adelegate.coroutine,  # type: ignore[attr-defined]
+        name="delegate",
+    )
+    asking = boss("delegate", {"question": "where is it?"})
+    return create_agent(asking, [both], checkpointer=saver)
+
+
+def deep_task(model: StrictProvider, saver: Any) -> Any:
+    """A sub-agent behind the `task` tool of deepagents."""
+    from deepagents import create_deep_agent
+
+    create: Any = create_deep_agent
+    if "checkpointer" not in signature(create).parameters:
+        raise ImportError("this deepagents is too old")
+    finder = {
+        "name": "finder",
+        "description": "finds things",
+        "system_prompt": "Find it.",
+        "tools": [look],
+        "model": model,
+    }
+    asking = boss("task", {"description": "where is it?", "subagent_type": "finder"})
+    return create(
+        model=asking, tools=[], subagents=[finder], system_prompt="Be brief.", checkpointer=saver
+    )
+
+
 KINDS: dict[str, Callable[[StrictProvider, Any], Any]] = {
     "state_graph": state_graph,
     "create_agent": prebuilt,
     "deepagents": deep,
+    "agent in a tool": in_tool,
+    "deepagents task": deep_task,
     "subgraph": within_parent,
     "send": sent,
     "functional": functional,

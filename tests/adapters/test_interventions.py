@@ -40,7 +40,7 @@ CELLS = [
 
 
 def built(what: str, kind: str) -> tuple[StrictProvider, Any]:
-    flavour = "openai" if kind == "deepagents" else "any"
+    flavour = "openai" if "deepagents" in kind else "any"
     model = stubborn(HEEDS[what], flavour)  # type: ignore[arg-type]
     try:
         app = KINDS[kind](model, saver())
@@ -106,9 +106,9 @@ def _users(what: str, kind: str) -> int:
     """How many messages of the user's (and notes in their place) are saved.
 
     A branch gets the user's message before it has an id, so it is merged as another one; of a
-    worker, the supervisor keeps the last message only.
+    worker, the supervisor keeps the last message only, and so does who calls an agent as a tool.
     """
-    if kind == "supervisor":
+    if kind in ("supervisor", "agent in a tool", "deepagents task"):
         return 1
     return 1 + (what in ("pause", "rollback")) + 2 * (kind == "send")
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.graph import START, StateGraph, add_messages
 from langgraph.prebuilt import ToolNode
@@ -17,7 +17,7 @@ from pydantic import BaseModel
 import shearpin
 from shearpin.langchain import GuardMiddleware
 from shearpin.testing import StrictProvider, asks_for
-from tests.adapters.builds import HELLO, THREAD, agent, look, react, run, saver, within_tool
+from tests.adapters.builds import HELLO, THREAD, agent, look, react, react_builder, run, saver
 
 
 def told(messages: Sequence[BaseMessage]) -> bool:
@@ -149,8 +149,18 @@ def test_a_state_whose_messages_have_no_reducer() -> None:
 
 
 def test_a_nudge_that_finds_no_request_is_reported_as_not_given() -> None:
-    """The agent in the tool has no guarded node of its own through which to be told."""
-    app = shearpin.guard(within_tool(obedient()))
+    """An agent that is only made when the tool is called has no guarded node to be told through."""
+
+    @tool
+    def delegate(question: str) -> str:
+        """Ask the searcher."""
+        answer = create_agent(obedient(), [look]).invoke({"messages": [("user", question)]})
+        return str(answer["messages"][-1].content)
+
+    def script(messages: Sequence[BaseMessage], call: int) -> AIMessage:
+        return asks_for(("delegate", {"question": f"question {call}"}))
+
+    app: Any = shearpin.guard(react_builder(StrictProvider(script), [delegate]).compile())
     app.invoke(HELLO)
     nudges = [verdict for verdict in app.report().verdicts if verdict.verdict == "nudge"]
     assert nudges and not any(verdict.acted for verdict in nudges if verdict.agent != "main")

@@ -23,6 +23,7 @@ from langgraph.errors import GraphBubbleUp
 from shearpin.adapters.messages import requests_of
 from shearpin.adapters.metering import spending_of
 from shearpin.adapters.places import Place, place_of
+from shearpin.adapters.refusing import goes_on
 from shearpin.adapters.run import OpenCall, Run
 from shearpin.adapters.settling import Chunks, fact_usage, outcome_of
 from shearpin.adapters.signals import HardStop, PausingStop, Stop, stop_in
@@ -213,7 +214,7 @@ class CallLayer(BaseCallbackHandler):
             if call in run.answering:
                 run.open[run_id] = OpenCall(call, place.agent, place.node, name, args, held=True)
                 halt = run.stopped
-                return (halt if halt is not None else PROCEED), place
+                return (PROCEED if halt is None or goes_on(run, call) else halt), place
             run.open[run_id] = OpenCall(call, place.agent, place.node, name, args)
             verdict = run.before(ToolCalled(run.now(), call, name, args, place.agent, place.node))
             if isinstance(verdict, Halt):

@@ -12,7 +12,18 @@ from shearpin.events import ToolRequest
 from shearpin.findings import Finding, Severity
 from shearpin.verdicts import PROCEED, Block, Halt, Verdict
 
-__all__ = ["note_refusal", "proposed_again", "was_refused"]
+__all__ = ["goes_on", "note_refusal", "proposed_again", "was_refused"]
+
+
+def goes_on(run: Run, call: str) -> bool:
+    """Whether a tool call was paused from within and is entered again, to hear what was said.
+
+    An agent that the tool calls asks for itself; until it has, the run is still stopped.
+    """
+    ways = run.ways
+    if ways.on_stop != "pause" or ways.answer is None or not run.state.people.were_asked(call):
+        return False
+    return ways.asked is not None and run.stopped is ways.asked
 
 
 def was_refused(run: Run, task: str, *, failed: bool) -> bool:

@@ -18,7 +18,7 @@ from shearpin.adapters.calls import status_of_error
 from shearpin.adapters.messages import answer
 from shearpin.adapters.metering import spending_of
 from shearpin.adapters.places import Place, place_of
-from shearpin.adapters.refusing import note_refusal, proposed_again, was_refused
+from shearpin.adapters.refusing import goes_on, note_refusal, proposed_again, was_refused
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
 from shearpin.adapters.spending import Spending
@@ -100,7 +100,7 @@ def _ask(
         if spending is not None and not isinstance(verdict, (Block, Halt)):
             found = spending.open_tool(key, request.name, request.id, place, run.step)
             verdict = found or verdict
-        if isinstance(verdict, (Block, Halt)):
+        if isinstance(verdict, (Block, Halt)) and not goes_on(run, key):
             return _refuse(run, asked, verdict)
         run.answering[key] = None
         return asked

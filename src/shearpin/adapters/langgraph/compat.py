@@ -1,10 +1,11 @@
 # pyright: reportMissingTypeStubs=false
 # (LangGraph's sub-packages carry their types inline, without a marker of their own.)
-"""Every touch of LangGraph's private parts. Nothing else in Shearpin knows them.
+"""Every touch of LangGraph's private parts, but for tool nodes (`compat_tools`).
 
+Nothing else in Shearpin knows them.
 Used: `PregelNode.copy`, `.node` (a cached property: what is executed), `.bound`, `.writers`, and
-the `bound` of a node that does nothing; `Pregel.nodes` and `.channels`; a `ToolNode`'s `_run_one`,
-`_arun_one`; the names of four keys in a task's configuration. `self_test` proves on the graph at
+the `bound` of a node that does nothing; `Pregel.nodes` and `.channels`; the names of four keys in a
+task's configuration. `self_test` proves on the graph at
 hand that they still work; where it fails, guarding falls back on public parts alone (callbacks see
 and refuse; a refusal pauses the run). Verified on LangGraph 1.0.10 to 1.2.
 """
@@ -12,9 +13,7 @@ and refuse; a refusal pauses the run). Verified on LangGraph 1.0.10 to 1.2.
 from __future__ import annotations
 
 import copy
-import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from types import MethodType
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeVar, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -60,7 +59,6 @@ __all__ = [
     "started_from",
     "stream_writer",
     "with_cache",
-    "with_calls",
     "with_nodes",
     "within",
 ]
@@ -123,10 +121,6 @@ class AnyGraph(Protocol):
     def astream(self, input: Any, config: Any = None, **kwargs: Any) -> AsyncIterator[Any]: ...
 
 
-class _RunOne(Protocol):
-    def __call__(self, call: Any, *rest: Any) -> Any: ...
-
-
 # -- nodes --------------------------------------------------------------------------------------
 
 
@@ -187,50 +181,6 @@ def self_test(graph: AnyGraph) -> str | None:
     except Exception as error:
         return f"nodes cannot be copied: {type(error).__name__}: {error}"
     return None
-
-
-# -- tool nodes ---------------------------------------------------------------------------------
-
-
-def with_calls(
-    node: ToolNode,
-    around: Callable[[Callable[[], Any], Mapping[str, Any], RunnableConfig], Any],
-    aaround: Callable[
-        [Callable[[], Awaitable[Any]], Mapping[str, Any], RunnableConfig], Awaitable[Any]
-    ],
-) -> ToolNode | None:
-    """A copy of a ToolNode whose calls go through `around`; None if that cannot be done."""
-    one = getattr(node, "_run_one", None)
-    aone = getattr(node, "_arun_one", None)
-    if not callable(one) or not callable(aone):
-        return None
-    twin = copy.copy(node)
-    for name in ("func", "afunc"):
-        method = getattr(node, name, None)
-        if isinstance(method, MethodType) and method.__self__ is node:
-            setattr(twin, name, MethodType(method.__func__, twin))
-    run_one = cast("_RunOne", MethodType(cast("MethodType", one).__func__, twin))
-    arun_one = cast("_RunOne", MethodType(cast("MethodType", aone).__func__, twin))
-
-    def guarded(call: Any, *rest: Any) -> Any:
-        return around(functools.partial(run_one, call, *rest), call, _config_in(rest))
-
-    async def aguarded(call: Any, *rest: Any) -> Any:
-        return await aaround(functools.partial(arun_one, call, *rest), call, _config_in(rest))
-
-    vars(twin).update(_run_one=guarded, _arun_one=aguarded)
-    return twin
-
-
-def _config_in(arguments: tuple[Any, ...]) -> RunnableConfig:
-    for argument in reversed(arguments):
-        if isinstance(argument, dict):
-            config = cast("dict[str, Any]", argument)
-        else:
-            config = cast("dict[str, Any]", getattr(argument, "config", None) or {})
-        if _CONFIGURABLE in config:
-            return cast("RunnableConfig", config)
-    return {}
 
 
 # -- state --------------------------------------------------------------------------------------

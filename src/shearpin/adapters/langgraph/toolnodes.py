@@ -10,13 +10,18 @@ from langchain_core.runnables import RunnableConfig
 
 from shearpin.adapters import toolcalls
 from shearpin.adapters.calls import current_run
-from shearpin.adapters.langgraph.compat import AnyNode, ToolNode, with_calls
+from shearpin.adapters.langgraph.compat import AnyNode, ToolNode
+from shearpin.adapters.langgraph.compat_tools import with_calls, with_tools
+from shearpin.adapters.langgraph.subagents import SubAgents
 
 __all__ = ["guarded_tool_node", "patches_calls"]
 
 
-def guarded_tool_node(node: ToolNode) -> ToolNode | None:
-    """A copy of a ToolNode that asks before each call; None if it cannot be copied so."""
+def guarded_tool_node(node: ToolNode, agents: SubAgents) -> ToolNode | None:
+    """A copy of a ToolNode that asks before each call; None if it cannot be copied so.
+
+    `agents` are those that its tools call.
+    """
     tools = node.tools_by_name
 
     def around(execute: Callable[[], Any], call: Mapping[str, Any], config: RunnableConfig) -> Any:
@@ -33,7 +38,10 @@ def guarded_tool_node(node: ToolNode) -> ToolNode | None:
             return await execute()
         return await toolcalls.aaround(run, execute, call, config, call.get("name") in tools)
 
-    return with_calls(node, around, aaround)
+    twin = with_calls(node, around, aaround)
+    if twin is not None:
+        with_tools(twin, agents.instead)
+    return twin
 
 
 def patches_calls(node: AnyNode) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import warnings
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Any, cast
 from langchain_core.tools import BaseTool
 
 from shearpin import clock
-from shearpin.adapters.langgraph.closures import with_guarded_graphs
+from shearpin.adapters.langgraph.closures import twin_of, variables_of
 from shearpin.adapters.langgraph.compat import (
     AnyGraph,
     AnyNode,
@@ -28,6 +29,7 @@ from shearpin.adapters.langgraph.compat import (
 from shearpin.adapters.langgraph.nodes import GuardedNode, NodePlan
 from shearpin.adapters.langgraph.state import Runs, Threads
 from shearpin.adapters.langgraph.stopping import endings_of
+from shearpin.adapters.langgraph.subagents import SubAgents
 from shearpin.adapters.langgraph.toolnodes import guarded_tool_node, patches_calls
 from shearpin.core.settings import Settings
 from shearpin.core.tools import ToolFacts
@@ -43,6 +45,7 @@ WIRING = "__shearpin__"
 """Name of the class attribute by which a guarded graph is known."""
 
 _MOST_FAULTS = 16
+_FUNCTIONS = ("func", "afunc")
 
 
 @dataclass(slots=True)
@@ -112,8 +115,30 @@ def _say_once(message: str) -> None:
         logger.warning(message)
 
 
-def guarded_nodes(graph: AnyGraph) -> dict[str, AnyNode]:
+class Children:
+    """Guarded copies of the graphs within a graph: one of each, also where it contains itself."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[AnyGraph, AnyGraph]] = {}
+
+    @staticmethod
+    def wanted(value: object) -> bool:
+        """Whether an object is a graph that is not guarded by itself."""
+        return isinstance(value, Pregel) and not is_guarded(cast("object", value))
+
+    def of(self, child: AnyGraph) -> AnyGraph:
+        """A copy of a graph with guarded nodes."""
+        known = self._known.get(id(child))
+        if known is None:
+            twin = with_nodes(child, type(child), {})
+            self._known[id(child)] = known = child, twin
+            twin.nodes = guarded_nodes(child, self)
+        return known[1]
+
+
+def guarded_nodes(graph: AnyGraph, children: Children | None = None) -> dict[str, AnyNode]:
     """The nodes of a graph, each with its guarded executable; nodes that are guarded stay."""
+    children = Children() if children is None else children
     endings, merged = endings_of(graph), reducers(graph)
     nodes: dict[str, AnyNode] = {}
     for name, node in graph.nodes.items():
@@ -121,7 +146,7 @@ def guarded_nodes(graph: AnyGraph) -> dict[str, AnyNode]:
         if is_idle(node) or executable is None or isinstance(executable, GuardedNode):
             nodes[name] = node
             continue
-        bound = _guarded_bound(node.bound)
+        bound = _guarded_bound(node.bound, children)
         inner = executable_with(node, bound) if bound is not None else executable
         plan = NodePlan(
             graph=graph,
@@ -132,8 +157,7 @@ def guarded_nodes(graph: AnyGraph) -> dict[str, AnyNode]:
             endings=endings,
             merged=merged,
             answers=isinstance(bound, ToolNode),
-            contains=isinstance(node.bound, Pregel)
-            or (bound is not None and not isinstance(bound, ToolNode)),
+            contains=isinstance(node.bound, Pregel) or _calls_graphs(node.bound),
             cached=(node.cache_policy or graph.cache_policy) is not None,
             patches=patches_calls(node),
         )
@@ -141,21 +165,39 @@ def guarded_nodes(graph: AnyGraph) -> dict[str, AnyNode]:
     return nodes
 
 
-def _guarded_bound(bound: AnyRunnable) -> AnyRunnable | None:
+def _guarded_bound(bound: AnyRunnable, children: Children) -> AnyRunnable | None:
     """What takes the place of a node's main part: a guarded subgraph or tool node, else None."""
     if isinstance(bound, ToolNode):
-        return guarded_tool_node(bound)
+        return guarded_tool_node(bound, SubAgents(Children.wanted, lambda it: Children().of(it)))
     if isinstance(bound, Pregel):
-        child = _guarded_child(cast("AnyGraph", cast("object", bound)))
-        return cast("AnyRunnable | None", child)
-    return with_guarded_graphs(bound, _guarded_child)
+        child = cast("AnyGraph", cast("object", bound))
+        return cast("AnyRunnable", children.of(child)) if Children.wanted(child) else None
+    return _calling_guarded_graphs(bound, children)
 
 
-def _guarded_child(child: AnyGraph) -> AnyGraph | None:
-    """A copy of a graph with guarded nodes; None where it is guarded already, by itself."""
-    if is_guarded(child):
+def _calling_guarded_graphs(bound: AnyRunnable, children: Children) -> AnyRunnable | None:
+    """A copy of a function node that calls guarded graphs; None where it calls none."""
+    changed: dict[str, Any] = {}
+    for name in _FUNCTIONS:
+        try:
+            found = twin_of(getattr(bound, name, None), Children.wanted, children.of)
+        except Exception as error:  # whatever a function may hold: it is left as it is
+            logger.warning("shearpin: cannot look into a node's function: %r", error)
+            return None
+        if found is not None:
+            changed[name] = found.function
+    if not changed:
         return None
-    return with_nodes(child, type(child), guarded_nodes(child))
+    twin = copy.copy(bound)
+    for name, function in changed.items():
+        setattr(twin, name, function)
+    return twin
+
+
+def _calls_graphs(bound: AnyRunnable) -> bool:
+    """Whether a node is a function around a graph of its own, as supervisors have them."""
+    held = [it for name in _FUNCTIONS for it in variables_of(getattr(bound, name, None))]
+    return any(Children.wanted(it) for it in held)
 
 
 def tool_facts(graph: AnyGraph) -> dict[str, ToolFacts]:
