@@ -2,8 +2,9 @@
 
 Contract: every failed attempt is one error, told once by whoever caught it. The tally decides two
 things for the whole run: whether another retry is allowed, and whether so many non-fatal errors
-have come together that the run has to end with what it has. It holds names, numbers and a few
-short, masked messages; never an exception, an argument or a result.
+have come together that the run has to end with what it has. An error that passes through several
+places (a call, its node, the graph around that) is counted where it is told of first. What can be
+read of it are names, numbers and a few short, masked messages; never an argument or a result.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _MOST_PLACES = 100
 _MOST_TYPES = 50
 _MOST_FAILURES = 50
 _MOST_FAULTS = 50
+_MOST_KNOWN = 8
 _LONGEST = 300
 _OTHERS = "(others)"
 
@@ -124,6 +126,7 @@ class RunErrors:
         self._failures: deque[Failed] = deque(maxlen=_MOST_FAILURES)
         self._degradations: deque[str] = deque(maxlen=_MOST_FAILURES)
         self._faults: deque[str] = deque(maxlen=_MOST_FAULTS)
+        self._known: deque[tuple[BaseException, PlaceTally]] = deque(maxlen=_MOST_KNOWN)
         self._waited = 0.0
         self._nonfatal = 0
         self._abnormal = False
@@ -138,11 +141,15 @@ class RunErrors:
     def error(
         self, classification: Classification, *, tool: str = "", model: str = "", node: str = ""
     ) -> None:
-        """An attempt has failed. Control flow is no error and is not counted."""
+        """An attempt has failed. Control flow is no error, nor is one that was told elsewhere."""
         if classification.category is ErrorCategory.CONTROL:
             return
         with self._lock:
             place = self._place(tool, model, node)
+            for root, first in self._known:
+                if root is classification.root and first is not place:
+                    return
+            self._known.append((classification.root, place))
             place.errors += 1
             known = classification.error_type in place.types or len(place.types) < _MOST_TYPES
             place.types[classification.error_type if known else _OTHERS] += 1
