@@ -124,7 +124,7 @@ class Bounds:
 
     def classify(self, error: BaseException) -> Classification:
         """What kind of failure it is, by the user's rules and ours."""
-        from shearpin.boundary.classify import classify
+        from shearpin.boundary.classification import classify
 
         return classify(error, self.boundary.rules)
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from shearpin.boundary.boundary import Failure as Failure
     from shearpin.boundary.categories import Classification as Classification
     from shearpin.boundary.categories import ErrorCategory as ErrorCategory
-    from shearpin.boundary.classify import Rule as Rule
-    from shearpin.boundary.classify import classify as classify
+    from shearpin.boundary.classification import Rule as Rule
+    from shearpin.boundary.classification import classify as classify
     from shearpin.boundary.results import ToolResult as ToolResult
     from shearpin.boundary.settings import Availability as Availability
     from shearpin.boundary.settings import Cached as Cached
@@ -36,12 +36,12 @@ _HOME = {
     "Effects": "shearpin.boundary.settings",
     "ErrorCategory": "shearpin.boundary.categories",
     "Failure": "shearpin.boundary.boundary",
-    "Rule": "shearpin.boundary.classify",
-    "classify": "shearpin.boundary.classify",
     "Retries": "shearpin.boundary.settings",
+    "Rule": "shearpin.boundary.classification",
     "Static": "shearpin.boundary.settings",
     "ToolPolicy": "shearpin.boundary.settings",
     "ToolResult": "shearpin.boundary.results",
+    "classify": "shearpin.boundary.classification",
 }
 
 __all__ = [

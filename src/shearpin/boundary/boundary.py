@@ -19,7 +19,7 @@ from shearpin.boundary.settings import Answers, Availability, Retries, ToolPolic
 from shearpin.errors import ConfigError
 
 if TYPE_CHECKING:
-    from shearpin.boundary.classify import Rule
+    from shearpin.boundary.classification import Rule
     from shearpin.stores.base import Store
 
 __all__ = ["ACTIONS", "Action", "Boundary", "Failure", "Handler"]
