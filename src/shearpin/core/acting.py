@@ -28,6 +28,7 @@ from shearpin.verdicts import PROCEED, Block, Halt, Nudge, Reroute, Rollback, Ve
 __all__ = ["Acting"]
 
 _MOST_SAID = 16
+_LONGEST_MODEL = 120
 _JUST_COMPACTED = 12
 """Rounds after a summary in which a loop may come from what the summary left out."""
 
@@ -39,6 +40,12 @@ class Acting(Memory):
         super().__init__(settings)
         self._modes = Modes(settings.mode, settings.modes)
         self._said: dict[str, None] = {}
+
+    def _name_model(self, agent: str, model: str) -> None:
+        """Remember which model an agent uses, for reports; of very many agents the oldest goes."""
+        if agent not in self._models and len(self._models) >= _MOST_SAID:
+            del self._models[next(iter(self._models))]
+        self._models[agent] = model[:_LONGEST_MODEL]
 
     # -- words --------------------------------------------------------------------------------
 
@@ -132,7 +139,7 @@ class Acting(Memory):
             VerdictRecord(
                 self.step, at, type(verdict).__name__.lower(), verdict.severity.label,
                 finding.family, finding.rule, finding.key, finding.agent, evidence,
-                message, acts,
+                message, acts, self._models.get(finding.agent, ""), self._tokens,
             )
         )  # fmt: skip
         return verdict if acts else PROCEED
@@ -176,5 +183,5 @@ class Acting(Memory):
         if not self._breaker.signal(signal):
             return False
         target = self._breaker.state
-        self._journal.append(TransitionRecord(self.step, at, source, target, signal))
+        self._journal.append(TransitionRecord(self.step, at, source, target, signal, self._tokens))
         return True

@@ -17,7 +17,8 @@ class VerdictRecord(NamedTuple):
     """A verdict other than Proceed, as it was given.
 
     `verdict` is what was decided (`nudge`, `block`, `halt` ...); `acted` is False where the mode
-    kept it from being carried out (`observe`, `warn`) or the kill switch was thrown.
+    kept it from being carried out (`observe`, `warn`) or the kill switch was thrown. `model` is the
+    agent's latest, where it is known; `tokens` is what the session had used until then.
     """
 
     step: int
@@ -31,6 +32,8 @@ class VerdictRecord(NamedTuple):
     evidence: Evidence
     message: str
     acted: bool
+    model: str = ""
+    tokens: int = 0
 
 
 class NoteRecord(NamedTuple):
@@ -46,13 +49,14 @@ class NoteRecord(NamedTuple):
 
 
 class TransitionRecord(NamedTuple):
-    """The breaker changed its state."""
+    """The breaker changed its state; `tokens` is what the session had used until then."""
 
     step: int
     at: float
     source: str
     target: str
     signal: str
+    tokens: int = 0
 
 
 class FaultRecord(NamedTuple):

@@ -89,6 +89,7 @@ class Memory:
         self._texts: dict[str, str] = {}
         self._round_evidence: dict[str, bool] = {}
         self._round_progress: dict[str, bool] = {}
+        self._models: dict[str, str] = {}
 
     # -- what callers read --------------------------------------------------------------------
 
@@ -106,6 +107,10 @@ class Memory:
     def spend(self) -> Spend:
         """What the session has used so far, over all turns."""
         return Spend(self._model_calls, self._tool_calls, self._input_tokens, self._output_tokens)
+
+    @property
+    def _tokens(self) -> int:
+        return self._input_tokens + self._output_tokens
 
     @property
     def active(self) -> bool:

@@ -164,6 +164,8 @@ class Session(Acting):
             self._breaker.release(fact.call)
         if len(fact.agent) > LONGEST_NAME:
             fact = fact._replace(agent=short_name(fact.agent))
+        if fact.model is not None and self._models.get(fact.agent) != fact.model:
+            self._name_model(fact.agent, fact.model)
         verdict: Verdict = PROCEED
         for seen in self._observer.take_model(fact):
             if type(seen) is RoundSeen:

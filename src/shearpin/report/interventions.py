@@ -4,32 +4,58 @@ Contract: an intervention has *helped* if new calls with new results followed wi
 (the breaker closed again on a pivot) before the same loop was spoken of again. Verdicts that were
 not carried out (`observe`, `warn`) are no interventions: what follows them says how often loops
 heal by themselves, and is marked so.
+
+What it cost is what the conversation used from the verdict until what followed it. Tokens are
+counted; dollars are the run's price per token times these, for a run is not priced step by step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from shearpin.core.journal import TransitionRecord, VerdictRecord
+from shearpin.events import RunOutcome
 
-__all__ = ["WITHIN", "After", "Intervention", "interventions_of"]
+__all__ = ["WITHIN", "After", "Ending", "Intervention", "interventions_of"]
 
 WITHIN: Final = 5
 """Rounds in which new calls with new results have to follow."""
+_KINDS: Final = ("nudge", "block", "rollback", "reroute")
+_MICRO: Final = Decimal("0.000001")
 After: TypeAlias = Literal["pivoted", "went_on", "stopped", "finished", "unknown"]
 
 
-class Intervention(NamedTuple):
-    """One nudge or block, and what came after it.
+class Ending(NamedTuple):
+    """How a run ended, as far as its interventions are concerned.
 
     Attributes:
-        verdict: `nudge` or `block`.
+        outcome: of the run.
+        tokens: that the conversation had used by then.
+        dollars_per_token: of the run, where its price is known.
+    """
+
+    outcome: RunOutcome
+    tokens: int = 0
+    dollars_per_token: Decimal | None = None
+
+
+class Intervention(NamedTuple):
+    """One nudge, block, rollback or reroute, and what came after it.
+
+    Attributes:
+        verdict: `nudge`, `block`, `rollback` or `reroute`.
         rule, cause, tool: what it was about; the cause also selects the wording.
         after: `pivoted` (it helped), `went_on` (the same loop was spoken of again), `stopped` (the
             run was ended next), `finished` (the run completed without either) or `unknown`.
         rounds: until then; None where nothing followed.
         acted: False where the mode kept it from being carried out.
+        model: of the agent, where it is known.
+        template: which wording or way out was chosen, where there was a choice.
+        tokens: used from the verdict until what followed it.
+        usd: what these cost, where the run is priced.
+        outcome: how the run ended.
     """
 
     step: int
@@ -41,53 +67,83 @@ class Intervention(NamedTuple):
     after: After
     rounds: int | None
     acted: bool
+    model: str | None = None
+    template: str | None = None
+    tokens: int = 0
+    usd: Decimal | None = None
+    outcome: RunOutcome = "completed"
 
     @property
     def helped(self) -> bool:
         """Whether new calls with new results followed soon."""
         return self.after == "pivoted"
 
+    @property
+    def ended_well(self) -> bool:
+        """Whether the run completed: it was neither stopped nor did it fail."""
+        return self.outcome == "completed"
+
+    def to_json(self) -> dict[str, object]:
+        """JSON-ready data; dollars are a string, because they are exact."""
+        out: dict[str, object] = self._asdict()
+        out["usd"] = None if self.usd is None else str(self.usd)
+        return out
+
 
 def interventions_of(
-    verdicts: Sequence[VerdictRecord], transitions: Sequence[TransitionRecord], outcome: str
+    verdicts: Sequence[VerdictRecord], transitions: Sequence[TransitionRecord], ending: Ending
 ) -> tuple[Intervention, ...]:
-    """What became of each nudge and block of a run, in order.
+    """What became of each nudge, block, rollback and reroute of a run, in order.
 
     Args:
         verdicts, transitions: of the run, oldest first.
-        outcome: how the run ended, `completed` among others.
+        ending: how the run ended.
     """
-    pivots = [record.step for record in transitions if record.signal == "pivoted"]
+    pivots = [record for record in transitions if record.signal == "pivoted"]
     found: list[Intervention] = []
     for place, record in enumerate(verdicts):
-        if record.severity not in ("nudge", "block"):
+        if record.verdict not in _KINDS:
             continue
-        after, step = _after(record, verdicts[place + 1 :], pivots, outcome)
-        cause, tool = record.evidence.get("cause"), record.evidence.get("tool")
+        after, then = _after(record, verdicts[place + 1 :], pivots, ending.outcome)
+        tokens = max(0, (ending.tokens if then is None else then.tokens) - record.tokens)
+        price = ending.dollars_per_token
         found.append(
             Intervention(
                 record.step,
-                record.severity,
+                record.verdict,
                 record.rule,
-                cause if isinstance(cause, str) else None,
-                tool if isinstance(tool, str) else None,
+                _word(record, "cause"),
+                _word(record, "tool"),
                 record.agent,
                 after,
-                None if step is None else step - record.step,
+                None if then is None else then.step - record.step,
                 record.acted,
+                record.model or None,
+                _word(record, "choice"),
+                tokens,
+                None if price is None else (price * tokens).quantize(_MICRO),
+                ending.outcome,
             )
         )
     return tuple(found)
 
 
+def _word(record: VerdictRecord, name: str) -> str | None:
+    value = record.evidence.get(name)
+    return value if isinstance(value, str) else None
+
+
 def _after(
-    record: VerdictRecord, later: Sequence[VerdictRecord], pivots: Sequence[int], outcome: str
-) -> tuple[After, int | None]:
-    pivot = next((step for step in pivots if step > record.step), None)
+    record: VerdictRecord,
+    later: Sequence[VerdictRecord],
+    pivots: Sequence[TransitionRecord],
+    outcome: str,
+) -> tuple[After, VerdictRecord | TransitionRecord | None]:
+    pivot = next((one for one in pivots if one.step > record.step), None)
     again = next((one for one in later if one.key == record.key or one.severity == "stop"), None)
     limit = min(record.step + WITHIN, record.step + WITHIN if again is None else again.step)
-    if pivot is not None and pivot <= limit:
+    if pivot is not None and pivot.step <= limit:
         return "pivoted", pivot
     if again is not None:
-        return ("stopped" if again.severity == "stop" else "went_on"), again.step
+        return ("stopped" if again.severity == "stop" else "went_on"), again
     return ("finished" if outcome == "completed" else "unknown"), None

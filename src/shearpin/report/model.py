@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Final, NamedTuple
 
 from shearpin.core.journal import FaultRecord, NoteRecord, Record, TransitionRecord, VerdictRecord
@@ -17,7 +18,7 @@ from shearpin.events import RunOutcome
 from shearpin.findings import Evidence, Severity
 from shearpin.report.boundary import BoundaryReport
 from shearpin.report.budget import BudgetReport
-from shearpin.report.interventions import Intervention, interventions_of
+from shearpin.report.interventions import Ending, Intervention, interventions_of
 from shearpin.report.remedies import remedy_for
 from shearpin.report.taxonomy import Kind, kind_of
 
@@ -120,7 +121,8 @@ class Report:
     @property
     def interventions(self) -> tuple[Intervention, ...]:
         """What became of each nudge and block."""
-        return interventions_of(self.verdicts, self.transitions, self.outcome)
+        ending = Ending(self.outcome, _tokens(self.spend), _price(self.budget))
+        return interventions_of(self.verdicts, self.transitions, ending)
 
     @property
     def remedy(self) -> str | None:
@@ -162,7 +164,7 @@ class Report:
             "verdicts": [_verdict(record, texts) for record in self.verdicts],
             "notes": [record._asdict() for record in self.notes],
             "transitions": [record._asdict() for record in self.transitions],
-            "interventions": [one._asdict() for one in self.interventions],
+            "interventions": [one.to_json() for one in self.interventions],
             "faults": list(self.faults),
             "omitted": self.omitted,
         }
@@ -214,6 +216,20 @@ def build_report(
         notes=tuple(notes[-_MOST_RECORDS:]),
         boundary=boundary,
     )
+
+
+def _tokens(spend: Spend) -> int:
+    return spend.input_tokens + spend.output_tokens
+
+
+def _price(budget: BudgetReport | None) -> Decimal | None:
+    """What a token of the run has cost on average, where money was counted."""
+    for scope in () if budget is None else budget.scopes:
+        usd = scope.spent.get("usd")
+        tokens = sum(int(scope.spent.get(name, 0)) for name in ("input_tokens", "output_tokens"))
+        if isinstance(usd, Decimal) and tokens:
+            return usd / tokens
+    return None
 
 
 def _bounded(record: VerdictRecord) -> VerdictRecord:
