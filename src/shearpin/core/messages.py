@@ -300,7 +300,7 @@ def wrap_up_text(
 ) -> str:
     """What the agent is told before its last answer; `message` where no finding says why."""
     template = own.get("wrap_up", _WRAP_UP[language])
-    if finding is None or finding.family == "budget":
+    if finding is None or finding.family in ("budget", "failures"):
         return template.format(
             what=message.rstrip(".。"), tool="-", args="", count="", result="", period=""
         )
