@@ -389,12 +389,8 @@ def test_a_sub_agent_leaves_the_last_answer_to_its_caller() -> None:
     assert inner.calls > 5
 
 
-def fan_out(model: Paid, branches: int) -> Any:
-    """So many branches at once, each with one model call; their answers come together."""
-
-    def branch(state: Any) -> dict[str, Any]:
-        return {"messages": [model.invoke([("user", "a part of the work " * 3)])]}
-
+def fan_out(branch: Any, branches: int) -> Any:
+    """So many branches at once; their answers come together."""
     graph = StateGraph(MessagesState)
     graph.add_node("branch", branch)
     graph.add_node("join", lambda state: {"messages": [("user", "joined")]})
@@ -405,10 +401,19 @@ def fan_out(model: Paid, branches: int) -> Any:
     return graph.compile()
 
 
+def one_call(model: Paid) -> Any:
+    """A branch with one model call."""
+
+    def branch(state: Any) -> dict[str, Any]:
+        return {"messages": [model.invoke([("user", "a part of the work " * 3)])]}
+
+    return branch
+
+
 @pytest.mark.parametrize(("branches", "cap"), [(8, 400), (64, 1_000)])
 def test_a_fan_out_never_spends_more_than_its_cap(branches: int, cap: int) -> None:
     model = Paid(lambda messages, number: f"part {number} " * 20, max_tokens=50)
-    app = guarded(fan_out(model, branches), Budget(tokens=cap), detectors=())
+    app = guarded(fan_out(one_call(model), branches), Budget(tokens=cap), detectors=())
     app.invoke(HELLO)
     assert 0.8 * cap <= model.tokens <= cap
     assert app.report().budget.scopes[0].spent["tokens"] == model.tokens
@@ -416,30 +421,98 @@ def test_a_fan_out_never_spends_more_than_its_cap(branches: int, cap: int) -> No
 
 def test_branches_wait_for_room_instead_of_being_left_out() -> None:
     model = Paid(lambda messages, number: f"part-{number}", max_tokens=400)
-    app = guarded(fan_out(model, 20), Budget(tokens=1_500), detectors=())
+    app = guarded(fan_out(one_call(model), 20), Budget(tokens=1_500), detectors=())
     result = app.invoke(HELLO)
     assert model.calls == 20
     assert texts(result)[-1] == "joined"
     assert app.report().outcome == "completed"
 
 
-async def test_asynchronous_branches_that_do_not_fit_are_left_out_and_the_rest_goes_on() -> None:
+async def test_asynchronous_branches_wait_for_room_without_blocking_the_loop() -> None:
+    turns = 0
+
+    async def other_work() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
     async def branch(state: Any) -> dict[str, Any]:
         return {"messages": [await model.ainvoke([("user", "a part of the work " * 3)])]}
 
-    model = Paid(lambda messages, number: f"part-{number}", max_tokens=400)
-    graph = StateGraph(MessagesState)
-    graph.add_node("branch", branch)
-    graph.add_node("join", lambda state: {"messages": [("user", "joined")]})
-    graph.add_conditional_edges(
-        START, lambda state: [Send("branch", state) for _ in range(20)], ["branch"]
-    )
-    graph.add_edge("branch", "join")
-    app = guarded(graph.compile(), Budget(tokens=1_500), detectors=())
+    class Slow(Paid):
+        async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+            before = turns
+            while turns < before + 3:  # the loop goes on while this call is under way
+                await asyncio.sleep(0)
+            return self._generate(messages, *args, **kwargs)
+
+    model = Slow(lambda messages, number: f"part-{number}", max_tokens=400)
+    app = guarded(fan_out(branch, 20), Budget(tokens=1_500), detectors=())
+    beside = asyncio.create_task(other_work())
     result = await app.ainvoke(HELLO)
+    beside.cancel()
+    assert model.calls == 20
     assert texts(result)[-1] == "joined"
-    assert 1 <= model.calls <= 20
-    assert model.tokens <= 1_500
+    assert app.report().outcome == "completed"
+    assert not app.report().faults
+
+
+async def test_a_branch_that_waits_for_room_can_be_cancelled() -> None:
+    began = asyncio.Event()
+
+    class Hung(Paid):
+        async def _agenerate(self, *args: Any, **kwargs: Any) -> Any:
+            began.set()
+            await asyncio.Event().wait()
+
+    async def branch(state: Any) -> dict[str, Any]:
+        return {"messages": [await model.ainvoke([("user", "a part of the work " * 3)])]}
+
+    model = Hung(lambda messages, number: "never", max_tokens=400)
+    app = guarded(fan_out(branch, 5), Budget(tokens=700), detectors=())
+    task = asyncio.create_task(app.ainvoke(HELLO))
+    await began.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    scope = app.report().budget.scopes[0]
+    assert (scope.spent["model_calls"], dict(scope.held)) == (1, {}), "only one was ever made"
+    assert app.report().outcome == "cancelled"
+
+
+async def test_a_stop_reaches_the_branches_that_wait() -> None:
+    """What one branch is stopped for, no branch that waited for it does any more."""
+
+    async def branch(state: Any) -> dict[str, Any]:
+        return {"messages": [await model.ainvoke([("user", "a part of the work " * 3)])]}
+
+    class Stopping(Paid):
+        async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+            await asyncio.sleep(0)
+            return self._generate(messages, *args, **kwargs)
+
+    model = Stopping(lambda messages, number: "word " * 30, max_tokens=30)
+    app = guarded(fan_out(branch, 8), "150 tokens, 3 calls", detectors=())
+    await app.ainvoke(HELLO)
+    assert model.calls <= 3
+    assert model.tokens <= 150
+    assert app.report().outcome == "stopped"
+
+
+async def test_a_task_does_not_wait_for_its_own_stream() -> None:
+    async def node(state: MessagesState) -> dict[str, Any]:
+        stream = model.astream("one two three")
+        await anext(stream)
+        return {"messages": [await model.ainvoke("one two three")]}
+
+    model = Paid(lambda messages, number: "word " * 30, max_tokens=60)
+    graph = StateGraph(MessagesState)
+    graph.add_node("node", node)
+    graph.add_edge(START, "node")
+    app = guarded(graph.compile(), Budget(tokens=100), detectors=())
+    await app.ainvoke(HELLO)
+    assert model.calls == 1
 
 
 # -- money ----------------------------------------------------------------------------------------

@@ -24,10 +24,12 @@ from shearpin.adapters.messages import requests_of
 from shearpin.adapters.metering import spending_of
 from shearpin.adapters.places import Place, place_of
 from shearpin.adapters.refusing import goes_on
+from shearpin.adapters.rulings import Refused
 from shearpin.adapters.run import OpenCall, Run
-from shearpin.adapters.settling import Chunks, fact_usage, outcome_of
+from shearpin.adapters.settling import Chunks, Outcome, fact_usage, outcome_of
 from shearpin.adapters.signals import HardStop, PausingStop, Stop, stop_in
 from shearpin.adapters.spending import Closed
+from shearpin.adapters.starting import ModelStart
 from shearpin.events import (
     CallStatus,
     ModelCalled,
@@ -110,36 +112,49 @@ class CallLayer(BaseCallbackHandler):
         prompt: Sequence[BaseMessage] | str,
         params: object,
     ) -> None:
-        def report() -> tuple[Verdict, Place]:
-            run, place = self.run, place_of(metadata)
-            if run.closed:
-                return self._over() or PROCEED, place
-            call = run.numbers.model_call(place.task or run.id)
-            named = metadata.get("ls_model_name")
-            model = named if isinstance(named, str) else None
-            run.speakers.add((place.agent, place.node))
-            run.models += 1
-            verdict = run.before(ModelCalled(run.now(), call, place.agent, place.node, model))
-            if isinstance(verdict, Halt):
-                return verdict, place
-            spending = spending_of(run)
-            run.open[run_id] = OpenCall(
-                call, place.agent, place.node, model or "", spending=spending
-            )
-            if spending is not None:
-                refused = spending.open_model(
-                    str(run_id), prompt, params, metadata, place, call, run.step
-                )
-                if refused is not None:
-                    del run.open[run_id]
-                    return refused.halt, place
-            return verdict, place
-
-        verdict, place = self._contained(
-            "on_chat_model_start", report, (PROCEED, Place("", "", ""))
+        where = "on_chat_model_start"
+        start = self._contained(
+            where, lambda: self._announced(run_id, metadata, prompt, params), None
         )
+        if isinstance(start, ModelStart):
+            begun = start
+            refused = self._contained(where, lambda: begun.spending.open_model(begun), None)
+            start = self._contained(where, lambda: self._opened(begun, refused), None)
+        if start is not None:
+            self._refuse(*start)
+
+    def _announced(
+        self,
+        run_id: UUID,
+        metadata: Mapping[str, object],
+        prompt: Sequence[BaseMessage] | str,
+        params: object,
+    ) -> ModelStart | tuple[Halt, Place] | None:
+        """Tell the core of a call; what is to be asked of the budget, or why it must not be."""
+        run, place = self.run, place_of(metadata)
+        if run.closed:
+            return None if run.halted is None else (run.halted, place)
+        call = run.numbers.model_call(place.task or run.id)
+        named = metadata.get("ls_model_name")
+        model = named if isinstance(named, str) else None
+        run.speakers.add((place.agent, place.node))
+        run.models += 1
+        verdict = run.before(ModelCalled(run.now(), call, place.agent, place.node, model))
         if isinstance(verdict, Halt):
-            self._refuse(verdict, place)
+            return verdict, place
+        spending = spending_of(run)
+        run.open[run_id] = OpenCall(call, place.agent, place.node, model or "", spending=spending)
+        if spending is None:
+            return None
+        known = cast("Mapping[str, object]", params) if isinstance(params, Mapping) else None
+        return ModelStart(run_id, prompt, known, metadata, place, call, run.step, spending)
+
+    def _opened(self, start: ModelStart, refused: Refused | None) -> tuple[Halt, Place] | None:
+        """The budget has answered."""
+        if refused is None:
+            return None
+        del self.run.open[start.id]
+        return refused.halt, start.place
 
     def _model_ends(self, response: LLMResult, run_id: UUID) -> Halt | None:
         opened = self.run.open.pop(run_id, None)
@@ -149,8 +164,12 @@ class CallLayer(BaseCallbackHandler):
         closed = Closed(found.usage)
         if opened.spending is not None:
             closed = opened.spending.close_model(str(run_id), found, self.run.step + 1)
-            for nudge in closed.nudges:
-                self.run.keep(nudge)
+        return self._model_ended(opened, found, closed)
+
+    def _model_ended(self, opened: OpenCall, found: Outcome, closed: Closed) -> Halt | None:
+        """Tell the core of an answer that is settled."""
+        for nudge in closed.nudges:
+            self.run.keep(nudge)
         requests = requests_of(found.message) if found.message is not None else ()
         if requests:
             self.run.numbers.asked({request.id for request in requests})
@@ -174,16 +193,9 @@ class CallLayer(BaseCallbackHandler):
             if opened.spending is not None:
                 partial = response if isinstance(response, LLMResult) else None
                 opened.spending.fail_model(str(run_id), error, partial, opened.chunks)
-            self.run.after(
-                ModelReturned(
-                    self.run.now(),
-                    opened.call,
-                    opened.agent,
-                    opened.node,
-                    model=opened.name or None,
-                    status="error",
-                )
-            )
+            at, model = self.run.now(), opened.name or None
+            failed = ModelReturned(at, opened.call, opened.agent, opened.node, model=model)
+            self.run.after(failed._replace(status="error"))
 
     # -- tools ----------------------------------------------------------------------------------
 
@@ -204,8 +216,8 @@ class CallLayer(BaseCallbackHandler):
 
         def report() -> tuple[Verdict, Place]:
             run, place = self.run, place_of(metadata)
-            if run.closed:
-                return self._over() or PROCEED, place
+            if run.closed:  # stray work is none of our business, unless the run was stopped
+                return run.halted or PROCEED, place
             name = str((serialized or {}).get("name") or kwargs.get("name") or "tool")
             args = inputs if inputs is not None else input_str
             call = run.numbers.tool_call(
@@ -294,10 +306,6 @@ class CallLayer(BaseCallbackHandler):
             raise HardStop(halt)
         raise Stop(halt)
 
-    def _over(self) -> Halt | None:
-        """Stray work of a run that is over is none of our business, unless the run was stopped."""
-        return self.run.halted if self.run.closed else None
-
     def _contained(self, where: str, act: Callable[[], T], otherwise: T) -> T:
         try:
             return act()
@@ -334,7 +342,7 @@ class _Quiet(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         args = record.args
-        return not (isinstance(args, tuple) and args and args[0] == CallLayer.__name__)
+        return not (isinstance(args, tuple) and args and str(args[0]).endswith("CallLayer"))
 
 
 register_configure_hook(HANDLER, inheritable=False)

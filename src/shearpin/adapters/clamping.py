@@ -14,7 +14,8 @@ from langchain_core.messages import BaseMessage
 from shearpin.adapters.costs import at_most
 from shearpin.adapters.places import Place
 from shearpin.adapters.prompts import output_bound
-from shearpin.adapters.spending import Spending, speaker_of
+from shearpin.adapters.spending import Spending
+from shearpin.adapters.starting import speaker_of
 from shearpin.core.account import LANDING_OUTPUT, RESERVED, Account
 from shearpin.core.books import Exhausted
 from shearpin.core.room import output_room

@@ -26,6 +26,7 @@ from shearpin.verdicts import PROCEED, Block, Halt, Nudge, Verdict
 __all__ = [
     "NESTED",
     "Orders",
+    "cut_in",
     "ends_here",
     "nested_spending",
     "open_spending",
@@ -86,7 +87,7 @@ def open_spending(run: Run, recipe: Guard, orders: Orders, *, new_turn: bool) ->
     purse = Purse(account, state.funds.ledger, state.funds.learner, run.now)
     acts, rule = recipe.mode == "enforce", _rule_of(run)
     run.spending = Spending(purse, state.funds, recipe.pricing, rule, recipe.language, acts=acts)
-    _fails(run.spending, run, recipe)
+    _belongs(run.spending, run, recipe)
     for more in orders.more:
         _extend(run, run.spending, more)
 
@@ -100,11 +101,14 @@ def nested_spending(recipe: Guard, run: Run) -> Spending | None:
     funds = Funds(outer.funds.ledger if outer is not None else None, run.now)
     number = run.numbers.model_call(f"nested:{run.id}")
     account = funds.account(recipe.budgets, number, new_turn=True, parent=parent)
-    purse = Purse(account, funds.ledger, funds.learner, run.now)
+    waiting = outer.purse.waiting if outer is not None else None
+    purse = Purse(account, funds.ledger, funds.learner, run.now, waiting)
     pricing = recipe.pricing
     acts, rule = recipe.mode == "enforce", _rule_of(run)
     spending = Spending(purse, funds, pricing, rule, recipe.language, nested=True, acts=acts)
-    _fails(spending, run, recipe)
+    _belongs(spending, run, recipe)
+    if outer is not None:
+        spending.deadlines = outer.deadlines
     return spending
 
 
@@ -119,11 +123,21 @@ def spending_of(run: Run) -> Spending | None:
 
 
 def refused_before(run: Run, task: str, error: BaseException) -> Halt | None:
-    """The refusal that an error of a task is a consequence of: fallbacks give the first error."""
-    if not isinstance(error, Exception) or not run.refused_in(task):
+    """The refusal that an error of a task comes from: fallbacks give the first error, and a call
+    that was cut at its deadline was cancelled.
+    """
+    if not isinstance(error, Exception):
+        return cut_in(run, error)
+    spending = spending_of(run)
+    if not run.refused_in(task):
         return None
-    spending = run.spending
     return run.stopped or (spending.refused.get(task) if spending is not None else None)
+
+
+def cut_in(run: Run, error: BaseException) -> Halt | None:
+    """The end of a model call that was cut at its deadline, where that is all that an error is."""
+    spending = spending_of(run)
+    return None if spending is None else spending.deadlines.ended(error)
 
 
 def ends_here(run: Run, halt: Halt) -> bool:
@@ -139,9 +153,10 @@ def ends_here(run: Run, halt: Halt) -> bool:
     return True
 
 
-def _fails(spending: Spending, run: Run, recipe: Guard) -> None:
+def _belongs(spending: Spending, run: Run, recipe: Guard) -> None:
     spending.fails_closed = recipe.budget_faults == "stop"
     spending.on_fault = run.fault
+    spending.halted = lambda: run.stopped
 
 
 def _rule_of(run: Run) -> Rule:

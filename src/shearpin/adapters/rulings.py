@@ -9,6 +9,7 @@ from shearpin.adapters.places import Place
 from shearpin.core.allowance import (
     block_words,
     broken_finding,
+    broken_tool_words,
     broken_words,
     exhausted_finding,
     halt_words,
@@ -77,6 +78,12 @@ class Rulings:
         finding = broken_finding(step, place.agent)
         return self._end(Halt(finding.rule, broken_words(error, self._language), finding), finding)
 
+    def broken_tool(self, error: BaseException, place: Place, step: int) -> Block | None:
+        """A tool call cannot be held, because the budget itself is at fault."""
+        finding = broken_finding(step, place.agent)
+        block = Block(finding, broken_tool_words(error, self._language))
+        return block if self._rule(block, finding) is block else None
+
     def blocked(self, found: Exhausted, place: Place, step: int) -> Block | None:
         """A tool call for which there is no room."""
         finding = exhausted_finding(found, Severity.BLOCK, step, place.agent)
@@ -85,8 +92,9 @@ class Rulings:
 
     def stop_for(self, block: Block, place: Place) -> Refused:
         """A tool call that must not be made, where no answer can be given for it: the end."""
-        name = str(block.finding.evidence["dimension"])
-        reason = "budget:" + ("per_tool" if name.startswith("tool:") else name)
+        name = block.finding.evidence.get("dimension")
+        part = "per_tool" if str(name).startswith("tool:") else name
+        reason = block.finding.rule if name is None else f"budget:{part}"
         halt = Halt(reason, block.message, block.finding)
         if not self._local(place):
             self._rule(halt, block.finding)

@@ -12,9 +12,10 @@ from contextlib import contextmanager, suppress
 
 from shearpin import clock
 from shearpin.adapters.bounds import open_bounds
-from shearpin.adapters.calls import HANDLER, CallLayer, current_run
+from shearpin.adapters.calls import HANDLER, current_run
 from shearpin.adapters.judge import ThreadState
-from shearpin.adapters.metering import Orders, open_spending
+from shearpin.adapters.metering import Orders, cut_in, open_spending
+from shearpin.adapters.paying import call_layer
 from shearpin.adapters.reports import report_of, tripped
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
@@ -56,13 +57,13 @@ def guarded_scope(guard: Guard, name: str, thread: str | None) -> Generator[Guar
     run.begin(new_turn=True)
     open_spending(run, guard, Orders(), new_turn=True)
     open_bounds(run, guard)
-    token = HANDLER.set(CallLayer(run))
+    token = HANDLER.set(call_layer(run))
     outcome: RunOutcome = "failed"
     try:
         yield GuardRun(run, guard)
         outcome = "completed"
     except BaseException as error:
-        halt = stop_in(error)
+        halt = stop_in(error) or cut_in(run, error)
         if halt is None:
             raise
         outcome = "completed"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from shearpin.adapters.places import Place
 from shearpin.adapters.settling import Outcome, estimated
+from shearpin.core.books import Exhausted
 from shearpin.core.estimate import Estimate
 from shearpin.ledgers.requests import Bill
 from shearpin.pricing import ModelPrice, Pricing, TokenUsage, cost
@@ -30,6 +31,7 @@ class PricedCall(NamedTuple):
         provider: who serves it.
         price: None where it is not known.
         tier: the service tier that it asked for.
+        until: when it has to end, and the limit that says so.
     """
 
     call: str
@@ -37,6 +39,7 @@ class PricedCall(NamedTuple):
     provider: str | None
     price: ModelPrice | None
     tier: str | None
+    until: tuple[float, Exhausted] | None = None
 
 
 @dataclass(slots=True)

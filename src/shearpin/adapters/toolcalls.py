@@ -16,7 +16,7 @@ from langgraph.types import Command
 
 from shearpin.adapters.calls import status_of_error
 from shearpin.adapters.messages import answer
-from shearpin.adapters.metering import spending_of
+from shearpin.adapters.metering import cut_in, spending_of
 from shearpin.adapters.places import Place, place_of
 from shearpin.adapters.refusing import goes_on, note_refusal, proposed_again, was_refused
 from shearpin.adapters.run import Run
@@ -121,7 +121,7 @@ def _failed(run: Run, asked: _Asked, error: BaseException) -> ToolMessage:
         _pay(run, asked)
         _report(run, asked, str(error), "error")
         return answer(run.id, asked.request, str(error), run.numbers.times(asked.request.id))
-    halt = stop_in(error)
+    halt = stop_in(error) or cut_in(run, error)
     if halt is not None:
         _pay(run, asked)
         text = halt.message if run.stopped is None else not_run(halt)

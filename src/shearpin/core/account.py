@@ -9,6 +9,7 @@ scope without room is the one that is reported. Spend lives in the ledger and ne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from shearpin.core.books import Book, Exhausted, Notice, notices_of
@@ -299,16 +300,19 @@ class Account:
 
     def seconds_left(self, at: float) -> float | None:
         """Seconds until a call that begins now has to be cut; None where no time limit is set."""
-        room = [budget.seconds for budget in self.per_call if budget.seconds is not None]
+        found = self.deadline(at)
+        return None if found is None else max(0.0, found[0] - at)
+
+    def deadline(self, at: float) -> tuple[float, Exhausted] | None:
+        """When a call that begins now has to end, and the limit that it then has used up."""
+        found = [
+            (at + budget.seconds, Exhausted("seconds", "call", budget.seconds, budget.seconds))
+            for budget in self.per_call
+            if budget.seconds is not None
+        ]
         for book in self.books:
-            if book.budget.seconds is not None:
-                room.append(
-                    book.budget.seconds + book.extra.get("seconds", 0) - book.watch.wall(at)
-                )
-            if book.budget.working_seconds is not None:
-                more = book.extra.get("working_seconds", 0)
-                room.append(book.budget.working_seconds + more - book.watch.working(at))
-        return max(0.0, min(room)) if room else None
+            found.extend(book.deadlines(at))
+        return min(found, key=itemgetter(0), default=None)
 
 
 def model_amounts(

@@ -12,6 +12,7 @@ from shearpin.findings import Evidence, Finding, Severity
 __all__ = [
     "block_words",
     "broken_finding",
+    "broken_tool_words",
     "broken_words",
     "exhausted_finding",
     "forecast_evidence",
@@ -69,6 +70,11 @@ _BROKEN: dict[Language, str] = {
     "en": "This run was stopped because its budget could not be kept ({error}). What was found up "
     "to then stands above.",
     "zh": "本次运行已停止，因为无法核算其限额（{error}）。此前得到的内容见上文。",
+}
+_BROKEN_TOOL: dict[Language, str] = {
+    "en": "Not run: the budget cannot be kept at the moment ({error}). Answer with what you have "
+    "and say what is missing.",
+    "zh": "未执行：目前无法核算限额（{error}）。请用已有信息作答，并说明缺少什么。",
 }
 _NEXT: dict[Language, str] = {
     "en": ", and the next call could take up to {wanted}",
@@ -132,6 +138,11 @@ def broken_finding(step: int, agent: str) -> Finding:
 def broken_words(error: BaseException, language: Language) -> str:
     """The last word of a run whose budget could not be kept."""
     return _BROKEN[language].format(error=type(error).__name__)
+
+
+def broken_tool_words(error: BaseException, language: Language) -> str:
+    """The answer to a tool call that is not run because the budget could not be kept."""
+    return _BROKEN_TOOL[language].format(error=type(error).__name__)
 
 
 def _outside(kind: str, model: str | None, step: int, agent: str) -> Finding:

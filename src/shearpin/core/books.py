@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias, cast
 
-from shearpin.core.budget import COUNTED, Budget, Span
+from shearpin.core.budget import COUNTED, TIMED, Budget, Span
 from shearpin.core.forecast import Forecast, Trend
 from shearpin.core.holds import Amounts, Tally
 from shearpin.core.stopwatch import Stopwatch
@@ -161,18 +161,21 @@ class Book:
             if name in trends:
                 trend.load(trends[name])
 
+    def deadlines(self, at: float) -> Iterator[tuple[float, Exhausted]]:
+        """When each time limit will have passed if work goes on, and what is to be said then."""
+        for name in TIMED:
+            limit = getattr(self.budget, name)
+            if limit is not None:
+                allowed = limit + self.extra.get(name, 0)
+                passed = self.watch.wall(at) if name == "seconds" else self.watch.working(at)
+                said = Exhausted(name, self.budget.per, allowed, allowed, key=self.key)
+                yield at + allowed - passed, said
+
     def late(self, at: float) -> Exhausted | None:
         """The time limit that has passed, if any."""
-        for name, limit in (
-            ("seconds", self.budget.seconds),
-            ("working_seconds", self.budget.working_seconds),
-        ):
-            if limit is None:
-                continue
-            allowed = limit + self.extra.get(name, 0)
-            passed = self.watch.wall(at) if name == "seconds" else self.watch.working(at)
-            if passed >= allowed:
-                return Exhausted(name, self.budget.per, allowed, round(passed, 3), key=self.key)
+        for until, found in self.deadlines(at):
+            if until <= at:
+                return found._replace(spent=round(found.limit + at - until, 3))
         return None
 
 

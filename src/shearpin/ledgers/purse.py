@@ -7,8 +7,9 @@ run ends is settled by `finish` at what was set aside, because it may have been 
 
 from __future__ import annotations
 
+from asyncio import current_task
 from collections.abc import Sequence
-from threading import Condition, get_ident
+from threading import Lock, get_ident
 from typing import NamedTuple
 
 from shearpin import clock
@@ -21,12 +22,13 @@ from shearpin.core.account import (
     model_amounts,
 )
 from shearpin.core.books import Exhausted, Notice
-from shearpin.core.budget import Span
+from shearpin.core.budget import Span, tool_dimension
 from shearpin.core.estimate import Estimate, Learner
-from shearpin.core.holds import Amounts, Hold, Refusal
+from shearpin.core.holds import Amounts, Hold, Refusal, Tally
 from shearpin.core.room import output_room
 from shearpin.ledgers.base import Ledger
 from shearpin.ledgers.requests import Bill, Granted, ModelRequest
+from shearpin.ledgers.waiting import Waiting
 
 __all__ = ["Purse"]
 
@@ -35,11 +37,17 @@ class _Open(NamedTuple):
     hold: Hold | None
     request: ModelRequest | None
     estimate: Estimate | None
-    thread: int
 
 
 class Purse:
     """See the module's contract.
+
+    Args:
+        account: whose books the calls are charged to.
+        ledger: where that is kept.
+        learner: of prompt sizes.
+        now: the clock, in seconds.
+        waiting: calls under way that this purse's calls may wait for; purses of one tree share it.
 
     Example:
         >>> from shearpin.core.books import Book
@@ -59,106 +67,117 @@ class Purse:
         ledger: Ledger,
         learner: Learner | None = None,
         now: clock.Clock = clock.monotonic,
+        waiting: Waiting | None = None,
     ) -> None:
         self.account = account
         self.ledger = ledger
         self.learner = learner if learner is not None else Learner()
         self.now = now
-        self._lock = Condition()
+        self.waiting = waiting if waiting is not None else Waiting()
+        self._lock = Lock()
         self._open: dict[str, _Open] = {}
-        self._asking: set[int] = set()
-        self._closings = 0
 
     # -- model calls --------------------------------------------------------------------------
 
     def open_model(self, request: ModelRequest) -> Granted | Exhausted:
         """Set the worst case aside; `Exhausted` where there is no room, and nothing is held."""
-        ask, estimate = self._plan_model(request)
+        answer: Granted | Exhausted | None = None
+        self.waiting.begins(request.id, get_ident())
         try:
+            if not request.bounded:
+                self.refresh()
+            ask, estimate = self._plan_model(request)
             if isinstance(ask, Exhausted):
                 return ask
-            found = self.ledger.hold(request.id, ask.scopes, ask.amounts)
-            if isinstance(found, Hold):
-                return self._grant(request, estimate, found, None)
-            refused = self._refused(found)
-            if ask.landing is None or refused.crowded or refused.dimension not in RESERVED:
-                return refused
-            found = self.ledger.hold(request.id, ask.landing, {**ask.amounts, LANDING: 1})
-            if isinstance(found, Hold):
-                return self._grant(request, estimate, found, refused)
-            return self._not_landing(found, refused)
+            found, refused = self.ledger.hold(request.id, ask.scopes, ask.amounts), None
+            if isinstance(found, Refusal):
+                refused = self._refused(found)
+                if not _may_land(ask, refused):
+                    return refused
+                amounts = {**ask.amounts, LANDING: 1}
+                found = self.ledger.hold(request.id, ask.landing or (), amounts)
+            answer = self._answer(request, estimate, found, refused)
+            return answer
         finally:
-            self._asked()
+            if not isinstance(answer, Granted):
+                self.waiting.ends(request.id, closed=False)
 
     async def aopen_model(self, request: ModelRequest) -> Granted | Exhausted:
-        """`open_model`, for ledgers that need I/O."""
-        ask, estimate = self._plan_model(request)
+        """`open_model`, without blocking an event loop."""
+        answer: Granted | Exhausted | None = None
+        self.waiting.begins(request.id, id(current_task()))
         try:
+            if not request.bounded:
+                self._take_in([await self.ledger.ausage(key) for key in self.account.keys])
+            ask, estimate = self._plan_model(request)
             if isinstance(ask, Exhausted):
                 return ask
-            found = await self.ledger.ahold(request.id, ask.scopes, ask.amounts)
-            if isinstance(found, Hold):
-                return self._grant(request, estimate, found, None)
-            refused = self._refused(found)
-            if ask.landing is None or refused.crowded or refused.dimension not in RESERVED:
-                return refused
-            found = await self.ledger.ahold(request.id, ask.landing, {**ask.amounts, LANDING: 1})
-            if isinstance(found, Hold):
-                return self._grant(request, estimate, found, refused)
-            return self._not_landing(found, refused)
+            found, refused = await self.ledger.ahold(request.id, ask.scopes, ask.amounts), None
+            if isinstance(found, Refusal):
+                refused = self._refused(found)
+                if not _may_land(ask, refused):
+                    return refused
+                amounts = {**ask.amounts, LANDING: 1}
+                found = await self.ledger.ahold(request.id, ask.landing or (), amounts)
+            answer = self._answer(request, estimate, found, refused)
+            return answer
         finally:
-            self._asked()
+            if not isinstance(answer, Granted):
+                self.waiting.ends(request.id, closed=False)
 
     def force_model(self, request: ModelRequest) -> None:
         """The call is made although there is no room: only observed. It will be charged."""
         with self._lock:
-            self._open[request.id] = _Open(None, request, self._estimate(request), get_ident())
+            self._open[request.id] = _Open(None, request, self._estimate(request))
 
     def close_model(self, id: str, bill: Bill) -> list[Notice]:
         """The call was made and has used this; unknown and closed calls are not counted again."""
         opened = self._take(id)
         if opened is None:
             return []
-        steps = bill.steps if opened.request is None else min(bill.steps, opened.request.steps)
-        amounts = model_amounts(bill.input_tokens, bill.output_tokens, bill.usd, steps=steps)
-        return self._settle(opened, amounts, bill)
+        amounts = _billed(opened, bill)
+        try:
+            if opened.hold is not None:
+                tallies = self.ledger.settle(opened.hold, amounts)
+            else:
+                tallies = self.ledger.charge(self.account.keys, amounts)
+        finally:
+            self.waiting.ends(id, closed=True)
+        return self._settled(opened, tallies, bill)
+
+    async def aclose_model(self, id: str, bill: Bill) -> list[Notice]:
+        """`close_model`, without blocking an event loop."""
+        opened = self._take(id)
+        if opened is None:
+            return []
+        amounts = _billed(opened, bill)
+        try:
+            if opened.hold is not None:
+                tallies = await self.ledger.asettle(opened.hold, amounts)
+            else:
+                tallies = await self.ledger.acharge(self.account.keys, amounts)
+        finally:
+            self.waiting.ends(id, closed=True)
+        return self._settled(opened, tallies, bill)
 
     def keep(self, id: str) -> None:
         """Nobody knows what the call has used: it counts at what was set aside."""
         opened = self._take(id)
-        if opened is not None and opened.hold is not None:
-            self.ledger.settle(opened.hold, {**_without_landing(opened.hold.amounts), "steps": 0})
-        self._room()
+        try:
+            if opened is not None and opened.hold is not None:
+                amounts = {**_without_landing(opened.hold.amounts), "steps": 0}
+                self.ledger.settle(opened.hold, amounts)
+        finally:
+            self.waiting.ends(id, closed=True)
 
     def drop(self, id: str) -> None:
         """The call was not made, or cost nothing and counts for nothing (a cache hit)."""
         opened = self._take(id)
-        if opened is not None and opened.hold is not None:
-            self.ledger.release(opened.hold)
-        self._room()
-
-    @property
-    def closings(self) -> int:
-        """How many calls were closed or refused so far: whether there may be room again."""
-        return self._closings
-
-    def wait_for_room(self, since: int, seconds: float) -> bool:
-        """Wait until a call of another thread is closed; False if none is under way, or in vain.
-
-        A thread must not wait for its own calls, such as a stream that it has not read to the end.
-
-        Args:
-            since: `closings` before the refusal.
-            seconds: to wait at most.
-        """
-        with self._lock:
-            if self._closings != since:
-                return True
-            mine = get_ident()
-            others = {entry.thread for entry in self._open.values()} | self._asking
-            if not others - {mine}:
-                return False
-            return self._lock.wait(seconds)
+        try:
+            if opened is not None and opened.hold is not None:
+                self.ledger.release(opened.hold)
+        finally:
+            self.waiting.ends(id, closed=True)
 
     def estimate_of(self, id: str) -> Estimate | None:
         """What a model call under way is expected to take."""
@@ -180,7 +199,7 @@ class Purse:
         with self._lock:
             if isinstance(found, Hold):
                 self.account.tool_granted(agent)
-                self._open[id] = _Open(found, None, None, get_ident())
+                self._open[id] = _Open(found, None, None)
                 return Granted()
             self.account.tool_refused(agent, step)
             return self.account.refused(found) if isinstance(found, Refusal) else found
@@ -188,17 +207,19 @@ class Purse:
     def force_tool(self, id: str) -> None:
         """The tool is run although there is no room: only observed. It will be charged."""
         with self._lock:
-            self._open[id] = _Open(None, None, None, get_ident())
+            self._open[id] = _Open(None, None, None)
 
     def close_tool(self, id: str, tool: str) -> list[Notice]:
         """The tool was run, whatever came of it."""
         opened = self._take(id)
         if opened is None:
             return []
-        amounts = (
-            opened.hold.amounts if opened.hold is not None else {"tool_calls": 1, "tool:" + tool: 1}
-        )
-        return self._settle(opened, amounts, None)
+        if opened.hold is not None:
+            tallies = self.ledger.settle(opened.hold, opened.hold.amounts)
+        else:
+            amounts = {"tool_calls": 1, tool_dimension(tool): 1}
+            tallies = self.ledger.charge(self.account.keys, amounts)
+        return self._settled(opened, tallies, None)
 
     def batch(self, requests: Sequence[tuple[str, str]]) -> None:
         """A model asks for several tools, as (call, tool): decide which fit, in this order."""
@@ -214,20 +235,25 @@ class Purse:
 
     def refresh(self) -> None:
         """Ask the ledger where the scopes stand, for reports and forecasts."""
-        tallies = [self.ledger.usage(key) for key in self.account.keys]
-        with self._lock:
-            for book, tally in zip(self.account.books, tallies, strict=True):
-                book.take(tally)
+        self._take_in([self.ledger.usage(key) for key in self.account.keys])
 
     def finish(self) -> None:
         """The run is over: what is still open may have been used, and is settled as set aside."""
         with self._lock:
-            opened, self._open = list(self._open.values()), {}
-        for entry in opened:
-            if entry.hold is not None:
-                self.ledger.settle(entry.hold, _without_landing(entry.hold.amounts))
+            opened, self._open = list(self._open.items()), {}
+        for call, entry in opened:
+            try:
+                if entry.hold is not None:
+                    self.ledger.settle(entry.hold, _without_landing(entry.hold.amounts))
+            finally:
+                self.waiting.ends(call, closed=True)
 
     # -- shared -------------------------------------------------------------------------------
+
+    def _take_in(self, tallies: Sequence[Tally]) -> None:
+        with self._lock:
+            for book, tally in zip(self.account.books, tallies, strict=True):
+                book.take(tally)
 
     def _estimate(self, request: ModelRequest) -> Estimate:
         return Estimate(
@@ -253,10 +279,7 @@ class Purse:
         return estimate._replace(output_tokens=min(estimate.output_tokens, room))
 
     def _plan_model(self, request: ModelRequest) -> tuple[Ask | Exhausted, Estimate]:
-        if not request.bounded:
-            self.refresh()
         with self._lock:
-            self._asking.add(get_ident())
             estimate = self._fitted(request)
             ask = self.account.model(
                 estimate,
@@ -273,47 +296,33 @@ class Purse:
         with self._lock:
             return self.account.refused(refusal)
 
-    def _not_landing(self, found: Refusal, refused: Exhausted) -> Exhausted:
-        """What the refusal of a last answer means; while another one is under way, wait for it."""
-        if found.dimension == LANDING:
-            return refused._replace(crowded=True)
+    def _answer(
+        self,
+        request: ModelRequest,
+        estimate: Estimate,
+        found: Hold | Refusal,
+        refused: Exhausted | None,
+    ) -> Granted | Exhausted:
+        """What a ledger's word means; `refused` where the landing reserve was asked for."""
+        if isinstance(found, Hold):
+            with self._lock:
+                self._open[request.id] = _Open(found, request, estimate)
+            return Granted(refused, estimate)
+        if found.dimension == LANDING and refused is not None:
+            return refused._replace(crowded=True)  # while another last answer is under way, wait
         return self._refused(found)
-
-    def _grant(
-        self, request: ModelRequest, estimate: Estimate, hold: Hold, landing: Exhausted | None
-    ) -> Granted:
-        with self._lock:
-            self._open[request.id] = _Open(hold, request, estimate, get_ident())
-        return Granted(landing, estimate)
 
     def _take(self, id: str) -> _Open | None:
         with self._lock:
             return self._open.pop(id, None)
 
-    def _room(self) -> None:
-        with self._lock:
-            self._closings += 1
-            self._lock.notify_all()
-
-    def _asked(self) -> None:
-        with self._lock:
-            self._asking.discard(get_ident())
-            self._closings += 1
-            self._lock.notify_all()
-
-    def _settle(self, opened: _Open, amounts: Amounts, bill: Bill | None) -> list[Notice]:
-        if opened.hold is not None:
-            tallies = self.ledger.settle(opened.hold, amounts)
-        else:
-            tallies = self.ledger.charge(self.account.keys, amounts)
+    def _settled(self, opened: _Open, tallies: Sequence[Tally], bill: Bill | None) -> list[Notice]:
         with self._lock:
             request = opened.request
             if bill is not None and request is not None and not bill.estimated:
                 self.learner.learn(
                     request.speaker, request.guess, bill.input_tokens, bill.output_tokens
                 )
-            self._closings += 1
-            self._lock.notify_all()
             at, step = self.now(), bill is not None and bill.steps > 0
             notices = self.account.settled(tallies, at=at, step=step)
             if bill is not None and request is not None and request.last and step:
@@ -324,6 +333,16 @@ class Purse:
                 if last is not None:
                     notices.append(last)
             return notices
+
+
+def _may_land(ask: Ask, refused: Exhausted) -> bool:
+    """Whether a call that was refused may use the landing reserve."""
+    return ask.landing is not None and not refused.crowded and refused.dimension in RESERVED
+
+
+def _billed(opened: _Open, bill: Bill) -> Amounts:
+    steps = bill.steps if opened.request is None else min(bill.steps, opened.request.steps)
+    return model_amounts(bill.input_tokens, bill.output_tokens, bill.usd, steps=steps)
 
 
 def _without_landing(amounts: Amounts) -> Amounts:

@@ -17,12 +17,14 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.types import Command
 
 from shearpin.adapters import toolcalls
-from shearpin.adapters.calls import HANDLER, CallLayer, current_run
+from shearpin.adapters.calls import HANDLER, current_run
 from shearpin.adapters.langchain.clamping import affordable
 from shearpin.adapters.langchain.landing import final_answer, final_request, without_tools
 from shearpin.adapters.langchain.tenancy import Tenancy, ambient_config
 from shearpin.adapters.mending import mend
 from shearpin.adapters.messages import last_word, nudge_message, unanswered
+from shearpin.adapters.metering import cut_in
+from shearpin.adapters.paying import call_layer
 from shearpin.adapters.places import place_of
 from shearpin.adapters.reports import report_of, tripped
 from shearpin.adapters.run import Run
@@ -114,7 +116,7 @@ class GuardMiddleware(_Middleware):
                 try:
                     return await handler(affordable(run, _told(run, request)))
                 except BaseException as error:
-                    halt = stop_in(error)
+                    halt = stop_in(error) or cut_in(run, error)
                     if halt is None:
                         raise
         final, answer = final_request(run, request, halt), None
@@ -225,7 +227,7 @@ def _within(run: Run) -> Generator[None]:
     if handler is not None and handler.run is run:
         yield
         return
-    token = HANDLER.set(CallLayer(run))
+    token = HANDLER.set(call_layer(run))
     try:
         yield
     finally:

@@ -15,6 +15,7 @@ from shearpin.adapters.langgraph.keeping import Keeper
 from shearpin.adapters.langgraph.wiring import Wiring
 from shearpin.adapters.messages import has_genuine_turn
 from shearpin.adapters.metering import open_spending, orders_in
+from shearpin.adapters.paying import call_layer
 from shearpin.adapters.reports import tripped
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
@@ -99,7 +100,7 @@ class Voyage:
         wiring.runs.put(run)
         for where, error in wiring.noted():
             run.fault(where, error)
-        self.run, self.handler = run, CallLayer(run)
+        self.run, self.handler = run, call_layer(run)
 
     def close(self, outcome: RunOutcome) -> None:
         """Close the run; its state may have to be saved after this."""

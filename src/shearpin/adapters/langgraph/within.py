@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextvars import Token
 from typing import Any, cast
 
+from shearpin.adapters.calls import HANDLER, CallLayer
 from shearpin.adapters.metering import NESTED, nested_spending
+from shearpin.adapters.paying import PayingCallLayer
 from shearpin.adapters.run import Run
+from shearpin.adapters.spending import Spending
 from shearpin.recipe import Guard
 
 __all__ = ["awithin", "within"]
@@ -18,13 +22,14 @@ def within(run: Run, recipe: Guard, chunks: Iterator[Any]) -> Iterator[Any]:
     if spending is None:
         yield from chunks
         return
+    handler = PayingCallLayer(run)
     try:
         while True:
-            token = NESTED.set((run, spending))
+            tokens = NESTED.set((run, spending)), HANDLER.set(handler)
             try:
                 chunk = next(chunks)
             finally:
-                _back(token)
+                _back(*tokens)
             yield chunk
     except StopIteration:
         return
@@ -40,13 +45,14 @@ async def awithin(run: Run, recipe: Guard, chunks: AsyncIterator[Any]) -> AsyncI
         async for chunk in chunks:
             yield chunk
         return
+    handler = PayingCallLayer(run)
     try:
         while True:
-            token = NESTED.set((run, spending))
+            tokens = NESTED.set((run, spending)), HANDLER.set(handler)
             try:
                 chunk = await anext(chunks)
             finally:
-                _back(token)
+                _back(*tokens)
             yield chunk
     except StopAsyncIteration:
         return
@@ -55,8 +61,9 @@ async def awithin(run: Run, recipe: Guard, chunks: AsyncIterator[Any]) -> AsyncI
         spending.finish(interrupted=False)
 
 
-def _back(token: Any) -> None:
+def _back(nested: Token[tuple[Run, Spending] | None], handler: Token[CallLayer | None]) -> None:
     try:
-        NESTED.reset(token)
+        NESTED.reset(nested)
+        HANDLER.reset(handler)
     except ValueError:  # closed from another context than the one that was reading
         NESTED.set(None)
