@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shearpin.adapters.bounds import Bounds
 from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.run import Run
 from shearpin.core.settings import Settings
 from shearpin.errors import BudgetExceededError, LoopDetectedError, TrippedError
+from shearpin.report.boundary import BoundaryReport, FailureReport, PlaceReport
 from shearpin.report.model import Report, RunInfo, build_report
 from shearpin.verdicts import Halt
 
-__all__ = ["report_of", "tripped"]
+__all__ = ["boundary_report", "report_of", "tripped"]
 
 
 def report_of(
@@ -39,7 +41,47 @@ def report_of(
         faults=(*run.state.judge.faults, *faults),
     )
     budget = run.spending.report() if run.spending is not None else None
-    return build_report(run.state.judge.session, run.records, run=info, budget=budget)
+    failures = boundary_report(run.boundary) if run.boundary is not None else None
+    return build_report(
+        run.state.judge.session, run.records, run=info, budget=budget, boundary=failures
+    )
+
+
+def boundary_report(bounds: Bounds) -> BoundaryReport:
+    """What a run's error boundary has seen and done so far, and how the guard's runs have ended."""
+    told = bounds.tally.snapshot()
+    runs, abnormal_runs = bounds.shared.ends.counts()
+    places = told.places
+    return BoundaryReport(
+        errors=sum(place.errors for place in places),
+        retries=sum(place.retries for place in places),
+        degraded=sum(place.degraded for place in places),
+        refused=sum(place.refused for place in places),
+        waited_seconds=told.waited_seconds,
+        categories=told.categories,
+        actions=told.actions,
+        places=tuple(
+            PlaceReport(
+                place.kind,
+                place.name,
+                place.steps,
+                place.errors,
+                place.retries,
+                place.degraded,
+                place.refused,
+                dict(place.types),
+            )
+            for place in places
+        ),
+        failures=tuple(FailureReport(*failure) for failure in told.failures),
+        degradations=told.degradations,
+        faults=told.faults,
+        error_budget=told.error_budget,
+        exhausted=told.exhausted,
+        abnormal=told.abnormal,
+        runs=runs,
+        abnormal_runs=abnormal_runs,
+    )
 
 
 def tripped(halt: Halt) -> TrippedError:
