@@ -6,7 +6,8 @@
     agent = create_agent(model, tools, middleware=[GuardMiddleware()])
 
 `shearpin.guard(agent)` sees and does more, and needs no change where the agent is made; both at
-once are one guard. `clamped(model)` limits a model's answers to what the run's budget has left, as
+once are one guard. `ResilienceMiddleware` is the error boundary for such agents: failed calls become
+results, and models get retries and fallbacks. `clamped(model)` limits a model's answers to what the run's budget has left, as
 the middleware does for the models of its agent.
 """
 
@@ -14,5 +15,6 @@ from __future__ import annotations
 
 from shearpin.adapters.langchain.clamping import clamped
 from shearpin.adapters.langchain.middleware import GuardMiddleware
+from shearpin.adapters.langchain.resilience import ResilienceMiddleware
 
-__all__ = ["GuardMiddleware", "clamped"]
+__all__ = ["GuardMiddleware", "ResilienceMiddleware", "clamped"]

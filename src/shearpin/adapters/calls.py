@@ -20,6 +20,8 @@ from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphBubbleUp
 
+from shearpin.adapters.attempts import discarded
+from shearpin.adapters.exhaustion import over_failures
 from shearpin.adapters.messages import requests_of
 from shearpin.adapters.metering import spending_of
 from shearpin.adapters.places import Place, place_of
@@ -140,6 +142,8 @@ class CallLayer(BaseCallbackHandler):
         run.speakers.add((place.agent, place.node))
         run.models += 1
         verdict = run.before(ModelCalled(run.now(), call, place.agent, place.node, model))
+        if run.boundary is not None and verdict is PROCEED:
+            verdict = over_failures(run, run.boundary, place) or verdict
         if isinstance(verdict, Halt):
             return verdict, place
         spending = spending_of(run)
@@ -170,21 +174,17 @@ class CallLayer(BaseCallbackHandler):
         """Tell the core of an answer that is settled."""
         for nudge in closed.nudges:
             self.run.keep(nudge)
+        usage, model = found.told or fact_usage(closed.usage), opened.name or None
+        fact = ModelReturned(
+            self.run.now(), opened.call, opened.agent, opened.node, usage=usage, model=model
+        )
+        if discarded(found.message):  # paid for, but no step of the agent
+            self.run.after(fact._replace(status="error"))
+            return closed.halt
         requests = requests_of(found.message) if found.message is not None else ()
         if requests:
             self.run.numbers.asked({request.id for request in requests})
-        self.run.after(
-            ModelReturned(
-                self.run.now(),
-                opened.call,
-                opened.agent,
-                opened.node,
-                text=found.text,
-                requests=requests,
-                usage=found.told or fact_usage(closed.usage),
-                model=opened.name or None,
-            )
-        )
+        self.run.after(fact._replace(text=found.text, requests=requests))
         return closed.halt
 
     def _model_fails(self, run_id: UUID, error: BaseException, response: object) -> None:

@@ -12,10 +12,21 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from shearpin.boundary.categories import Classification, ErrorCategory
+from shearpin.boundary.retrying import Uniform, backoff
 from shearpin.boundary.settings import Answers, Retries
 from shearpin.boundary.tally import RunErrors
 
-__all__ = ["Ask", "Availabilities", "Fault", "Lost", "ModelCall", "Step", "Take", "UselessAnswer"]
+__all__ = [
+    "AlwaysUp",
+    "Ask",
+    "Availabilities",
+    "Fault",
+    "Lost",
+    "ModelCall",
+    "Step",
+    "Take",
+    "UselessAnswer",
+]
 
 Fault: TypeAlias = Literal["cut_off", "filtered", "refused", "empty", "unreadable", "invalid"]
 """What is wrong with an answer: it ran into its length limit, was withheld by a filter, is the
@@ -38,6 +49,7 @@ _MODEL_ERRORS: Final = frozenset(
 """Fatal for one model, while another one may still answer."""
 
 _MOST_RECORDS = 8
+_LONGEST = 200
 
 
 class UselessAnswer(Exception):  # noqa: N818 - an answer that came, and is of no use
@@ -116,7 +128,7 @@ class ModelCall:
         answers: what is done about answers of no use.
         tally: of the run.
         now: monotonic seconds.
-        draw: random numbers from 0 to 1.
+        uniform: the source of jitter.
         up: which models count as down.
         failures: what has failed so far: names and classifications.
         target: who is asked at the moment.
@@ -128,7 +140,7 @@ class ModelCall:
     answers: Answers
     tally: RunErrors
     now: Callable[[], float]
-    draw: Callable[[], float]
+    uniform: Uniform
     up: Availabilities = field(default_factory=AlwaysUp)
     failures: list[tuple[str, Classification]] = field(
         default_factory=list["tuple[str, Classification]"]
@@ -192,11 +204,7 @@ class ModelCall:
             if self.target > 0:
                 self.tally.degraded(f"{name} has answered in its place", model=self.names[0])
             return Take(fault)
-        failure = Classification(
-            ErrorCategory.DEGRADABLE, _TYPES[fault], None, True, UselessAnswer(message), message
-        )
-        self.tally.error(failure, model=name)
-        self.failures.append((name, failure))
+        self._useless(fault, message)
         again = self._once_more(fault)
         if again is not None:
             return again
@@ -204,6 +212,20 @@ class ModelCall:
             return Take(fault)
         step = self._next()
         return Take(fault) if isinstance(step, Lost) else step
+
+    def broke_off(self, failure: Classification) -> Lost:
+        """An attempt has failed that cannot be made again, because somebody has read its answer."""
+        name = self.names[self.target]
+        self.tally.error(failure, model=name)
+        self.failures.append((name, failure))
+        self.up.told(self.target, up=failure.category is not ErrorCategory.RETRYABLE)
+        return Lost(failure)
+
+    def was_read(self, fault: Fault, message: str = "") -> Take:
+        """An answer of no use that somebody has read already: it stays."""
+        self._useless(fault, message)
+        self.up.told(self.target, up=True)
+        return Take(fault)
 
     @property
     def failure(self) -> Classification:
@@ -220,7 +242,12 @@ class ModelCall:
             "fallback": 0 < self.target < len(self.names),
             "shortened": self.shortened,
             "failures": [
-                {"model": name, "category": one.category.value, "error_type": one.error_type}
+                {
+                    "model": name,
+                    "category": one.category.value,
+                    "error_type": one.error_type,
+                    "message": one.message[:_LONGEST],
+                }
                 for name, one in self.failures[:_MOST_RECORDS]
             ],
         }
@@ -254,6 +281,14 @@ class ModelCall:
             )
         return Lost(self.failure)
 
+    def _useless(self, fault: Fault, message: str) -> None:
+        name = self.names[self.target]
+        failure = Classification(
+            ErrorCategory.DEGRADABLE, _TYPES[fault], None, True, UselessAnswer(message), message
+        )
+        self.tally.error(failure, model=name)
+        self.failures.append((name, failure))
+
     def _ask(
         self, wait_seconds: float = 0.0, *, shorten: bool = False, fault: Fault | None = None
     ) -> Ask:
@@ -278,14 +313,9 @@ class ModelCall:
     def _wait(self, asked: float | None, longest: float | None) -> float | None:
         """Seconds to wait before the next attempt; None where that would be too long."""
         retries = self.retries
-        most = min(retries.cap_seconds, retries.base_seconds * 2.0**self._backoffs)
         self._backoffs += 1
-        wait = most * self.draw()
-        if asked is not None:
-            if asked > retries.cap_seconds:
-                return None
-            wait = max(wait, asked)
-        if longest is not None and wait > longest:
+        wait = backoff(retries, self._backoffs, asked, self.uniform)
+        if wait > retries.cap_seconds or (longest is not None and wait > longest):
             return None
         if retries.deadline_seconds is not None and self._started is not None:
             passed = self.now() - self._started

@@ -45,7 +45,7 @@ called until its answer changes, or raise Repeats(block=...) above 5.'
     family = record.finding or ""
     if family == "budget":
         return _raise_budget(record)
-    if family == "failures":
+    if family == "failures" and record.rule == "error_budget":
         return "If this was legitimate: raise Boundary(error_budget=...), or None for no bound."
     config, name = _BY_RULE.get(record.rule or "", (_CONFIGS.get(family), None))
     if config is None:

@@ -1,0 +1,300 @@
+"""A model call carried out as `boundary.modelcalls` decides: attempts, waits, fallbacks.
+
+Contract: control flow (stops, interrupts, cancellation) passes through untouched, at once. What was
+streamed to somebody already is not made again unless the settings say so. Where there is no usable
+answer, the outcome says why, with the model's own first error; nothing is raised here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from random import uniform
+from typing import Any, Final, Generic, TypeVar, cast
+
+from langchain_core.messages import BaseMessage
+
+from shearpin.adapters.answers import fault_of, fault_words, is_usable
+from shearpin.adapters.attempts import Attempt, attempting
+from shearpin.adapters.bounds import Bounds
+from shearpin.adapters.metering import spending_of
+from shearpin.adapters.run import Run
+from shearpin.adapters.signals import stop_in
+from shearpin.boundary.categories import Classification, ErrorCategory
+from shearpin.boundary.classification import is_control
+from shearpin.boundary.modelcalls import (
+    AlwaysUp,
+    Ask,
+    Availabilities,
+    Fault,
+    Lost,
+    ModelCall,
+    Step,
+    Take,
+)
+from shearpin.boundary.settings import Availability
+
+__all__ = [
+    "TRIED",
+    "Exchange",
+    "Outcome",
+    "adrive",
+    "drive",
+    "name_of",
+    "opened",
+    "read_message",
+    "tries_of",
+]
+
+T = TypeVar("T")
+
+TRIED: Final = "__shearpin_tried__"
+"""Marks an error of a model whose retries are used up, so that nobody begins anew with them."""
+
+_CLIENTS: Final = ("openai", "anthropic", "mistralai", "groq", "cohere", "together")
+_CLIENT_RETRIES: Final = 2
+_REPEATED: Final = frozenset(
+    {"rate_limit", "overloaded", "server_error", "timeout", "network", "conflict"}
+)
+
+
+@dataclass(slots=True)
+class Outcome(Generic[T]):
+    """What came of a model call.
+
+    Attributes:
+        answer: the answer; None where there is none.
+        fault: what is wrong with it; None where it is as it should be.
+        failure: why there is no answer.
+        error: the model's own error that goes with it, for whoever wants it raised.
+        text: what was streamed of an answer that broke off.
+        record: what happened on the way, for programs.
+    """
+
+    answer: T | None = None
+    fault: Fault | None = None
+    failure: Classification | None = None
+    error: Exception | None = None
+    text: str = ""
+    record: dict[str, object] | None = None
+
+
+@dataclass(slots=True)
+class Exchange(Generic[T]):
+    """One call on its way.
+
+    Attributes:
+        call: decides.
+        bounds: of the run.
+        run: for whose budget waits count as waiting; None outside of a guarded run.
+        models: whom it is made of, for what their clients do by themselves.
+        read: what is wrong with an answer, and whether it is usable all the same.
+        listened: whether somebody sees the answer while it is made.
+    """
+
+    call: ModelCall
+    bounds: Bounds
+    run: Run | None
+    models: Sequence[object]
+    read: Callable[[T], tuple[Fault | None, bool]]
+    listened: bool = False
+    _error: Exception | None = None
+    _broken: str = ""
+    _latest: T | None = None
+
+    @property
+    def said(self) -> str:
+        """What the latest failure was, in words."""
+        return self.call.failures[-1][1].message if self.call.failures else ""
+
+    def attempt(self) -> Attempt:
+        """The next attempt, as its callbacks will see it."""
+        return Attempt(fault_of if self.bounds.boundary.answers.again else None)
+
+    def failed(self, error: Exception, attempt: Attempt) -> Step:
+        """What to do about an error; raises it where it is none."""
+        if stop_in(error) is not None or is_control(error):
+            raise error
+        call, failure = self.call, self.bounds.classify(error)
+        if failure.category is ErrorCategory.CONTROL:
+            raise error
+        self._error = self._error or error
+        spending = spending_of(self.run) if self.run is not None else None
+        longest = spending.seconds_left() if spending is not None else None
+        tries = 1 if attempt.streamed else tries_of(self.models[call.target], error, failure)
+        if self._was_seen(attempt):
+            self._broken = attempt.text
+            return call.broke_off(failure)
+        return call.failed(failure, tries=tries, longest=longest)
+
+    def answered(self, answer: T, attempt: Attempt) -> Step:
+        """What to do about an answer."""
+        self._latest = answer
+        fault, usable = self.read(answer)
+        if fault is not None and self._was_seen(attempt):
+            return self.call.was_read(fault, fault_words(fault))
+        said = "" if fault is None else fault_words(fault)
+        return self.call.answered(fault, said, usable=usable)
+
+    def _was_seen(self, attempt: Attempt) -> bool:
+        """Whether somebody has read the attempt, so that another one would begin before them."""
+        restarts = self.bounds.boundary.answers.restart_streams
+        return self.listened and not restarts and bool(attempt.text.strip())
+
+    def waits(self) -> None:
+        """The time until the next call is spent waiting, not working."""
+        spending = spending_of(self.run) if self.run is not None else None
+        if spending is not None:
+            for book in spending.purse.account.own:
+                book.watch.wait(self.bounds.now())
+
+    def outcome(self, step: Step) -> Outcome[T]:
+        """What came of it all."""
+        record = self.call.record()
+        if isinstance(step, Take):
+            return Outcome(self._latest, step.fault, record=record)
+        assert isinstance(step, Lost)
+        error = self._error
+        if error is not None:
+            try:
+                setattr(error, TRIED, True)
+            except AttributeError:
+                error.add_note("tried again as often as the boundary allows")
+        return Outcome(failure=step.failure, error=error, text=self._broken, record=record)
+
+
+def read_message(message: BaseMessage | None) -> tuple[Fault | None, bool]:
+    """What is wrong with a message, and whether it is usable all the same."""
+    if message is None:
+        return None, True
+    fault = fault_of(message)
+    return fault, fault is None or is_usable(message, fault)
+
+
+def drive(exchange: Exchange[T], make: Callable[[Ask], T]) -> Outcome[T]:
+    """Make attempts until there is an answer, or none to be had.
+
+    Args:
+        exchange: the call.
+        make: makes one attempt.
+    """
+    step: Step = exchange.call.first()
+    while isinstance(step, Ask):
+        if step.wait_seconds:
+            exchange.waits()
+            exchange.bounds.sleep(step.wait_seconds)
+        attempt = exchange.attempt()
+        try:
+            with attempting(attempt):
+                answer = make(step)
+        except Exception as error:
+            step = exchange.failed(error, attempt)
+        else:
+            step = exchange.answered(answer, attempt)
+    return exchange.outcome(step)
+
+
+async def adrive(exchange: Exchange[T], make: Callable[[Ask], Awaitable[T]]) -> Outcome[T]:
+    """`drive`, for asynchronous code."""
+    blocking = exchange.bounds.boundary.availability is not None and exchange.bounds.store.blocking
+
+    async def decided(decide: Callable[..., Step], *args: object) -> Step:
+        if blocking:  # whether a model counts as down is looked up in a store
+            return await asyncio.to_thread(decide, *args)
+        return decide(*args)
+
+    step = await decided(exchange.call.first)
+    while isinstance(step, Ask):
+        if step.wait_seconds:
+            exchange.waits()
+            await exchange.bounds.asleep(step.wait_seconds)
+        attempt = exchange.attempt()
+        try:
+            with attempting(attempt):
+                answer = await make(step)
+        except Exception as error:
+            step = await decided(exchange.failed, error, attempt)
+        else:
+            step = await decided(exchange.answered, answer, attempt)
+    return exchange.outcome(step)
+
+
+def opened(bounds: Bounds, models: Sequence[object]) -> ModelCall:
+    """A call of a model with its fallbacks, by a run's boundary."""
+    boundary, names = bounds.boundary, [name_of(model) for model in models]
+    up: Availabilities = AlwaysUp()
+    if boundary.availability is not None:
+        up = _Breakers(bounds, names, boundary.availability)
+    return ModelCall(
+        names, boundary.retries, boundary.answers, bounds.tally, bounds.now, uniform, up
+    )
+
+
+@dataclass(slots=True)
+class _Breakers:
+    """Whether models are up, by their breakers. Where the store fails, they are."""
+
+    bounds: Bounds
+    names: Sequence[str]
+    settings: Availability
+    _admitted: dict[int, Any] = field(default_factory=dict[int, Any])
+
+    def refused(self, target: int) -> float | None:
+        from shearpin.boundary.availability import Refused
+
+        try:
+            breaker = self.bounds.breaker(f"model:{self.names[target]}", self.settings)
+            found = breaker.admit()
+        except Exception as error:
+            self.bounds.tally.fault("availability.admit", error)
+            return None
+        if isinstance(found, Refused):
+            return found.retry_after
+        self._admitted[target] = found
+        return None
+
+    def told(self, target: int, *, up: bool) -> None:
+        admitted = self._admitted.get(target)
+        if admitted is None:
+            return
+        try:
+            breaker = self.bounds.breaker(f"model:{self.names[target]}", self.settings)
+            (breaker.succeeded if up else breaker.failed)(admitted)
+        except Exception as error:
+            self.bounds.tally.fault("availability.told", error)
+
+
+def name_of(model: object) -> str:
+    """A model's name, with its provider where that is known."""
+    inner: Any = getattr(model, "bound", model)
+    told: dict[str, object] = {}
+    params = getattr(inner, "_get_ls_params", None)
+    if callable(params):
+        told = dict(cast("Any", params)())
+    named = told.get("ls_model_name") or getattr(inner, "model_name", None)
+    named = named or getattr(inner, "model", None) or getattr(inner, "name", None)
+    provider = told.get("ls_provider")
+    name = named if isinstance(named, str) else type(inner).__name__
+    return f"{provider}/{name}" if isinstance(provider, str) and provider else name
+
+
+def tries_of(model: object, error: BaseException, failure: Classification) -> int:
+    """How often a client has tried by itself before it raised an error.
+
+    Clients try again as well, three times in all by default. Those count, so that three attempts
+    of ours do not become nine.
+    """
+    if failure.error_type not in _REPEATED:
+        return 1
+    inner: Any = getattr(model, "bound", model)
+    if not hasattr(inner, "max_retries"):
+        return 1
+    spoken = {kind.__module__.partition(".")[0] for kind in type(failure.root).__mro__}
+    spoken |= {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    retries: object = inner.max_retries
+    if retries is None:
+        retries = _CLIENT_RETRIES if spoken.intersection(_CLIENTS) else 0
+    elif type(inner).__module__.partition(".")[0].removeprefix("langchain_") in _CLIENTS:
+        retries = retries if spoken.intersection(_CLIENTS) else 0  # it broke in mid-stream
+    return 1 + retries if isinstance(retries, int) and retries > 0 else 1
