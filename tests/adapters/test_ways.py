@@ -217,7 +217,8 @@ def test_to_continue_is_no_open_end(build: Any) -> None:
     while app.get_state(THREAD).next:
         app.invoke(Command(resume="continue"), THREAD)
         calls.append(model.calls)
-    assert [after - before for before, after in pairwise(calls)] == [2, 2, 2, 0]
+    # one round more each time: one that only repeats the loop uses two of the allowance
+    assert [after - before for before, after in pairwise(calls)] == [1, 1, 1, 0]
     assert app.report(THREAD).outcome == "stopped"
     assert "shearpin" in last(app).response_metadata
     assert_valid(app.get_state(THREAD).values["messages"])
@@ -263,7 +264,7 @@ def test_the_pauses_of_a_node_are_not_mixed_up_with_ours() -> None:
     def thinks(state: MessagesState) -> dict[str, Any]:
         rounds = sum(isinstance(message, AIMessage) for message in state["messages"])
         news = []
-        if rounds >= 7:
+        if rounds >= 6:
             news = [HumanMessage(str(interrupt("may I?")))]
         return {"messages": [*news, model.invoke([*state["messages"], *news])]}
 

@@ -2,6 +2,7 @@
 
 * `judge` - a conversation's session behind its lock, faults of the core contained
 * `run` - one run under guard: facts in, verdicts out, waiting nudges
+* `nudges` - what the agents of a run are still to be told
 * `numbering` - ids of calls that stay the same when a task is re-executed
 * `places` - where in the tree of graphs something happens
 * `signals` - the exceptions that carry a stop through code that is not ours

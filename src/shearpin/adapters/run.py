@@ -12,21 +12,22 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from shearpin import clock
 from shearpin.adapters.branches import Branches
 from shearpin.adapters.carrying import carried
 from shearpin.adapters.judge import ThreadState
+from shearpin.adapters.nudges import Nudges
 from shearpin.adapters.numbering import Numbers
 from shearpin.adapters.repair import Histories
 from shearpin.adapters.settling import Chunks
 from shearpin.adapters.spending import Spending
 from shearpin.adapters.thoughts import Thoughts, thoughts_of
 from shearpin.adapters.ways import Ways
-from shearpin.core.journal import NoteRecord, Record, VerdictRecord
+from shearpin.core.journal import NoteRecord, Record
 from shearpin.events import (
     Fact,
     ModelCalled,
@@ -54,13 +55,6 @@ _NUMBERS = itertools.count(1)
 _MOST_RECORDS = 256
 _MOST_COUNTERS = 1024
 _MOST_WARNINGS = 20
-
-
-class Waiting(NamedTuple):
-    """A nudge that waits for the next request of its agent."""
-
-    agent: str
-    verdict: Nudge
 
 
 @dataclass(slots=True)
@@ -100,6 +94,7 @@ class Run:
         models: model calls seen, and answers of models that no callback has seen.
         texts: the first text of each node that may be an agent, until there is a second one.
         resumed: whether it goes on with a turn that was paused.
+        nudges: what its agents are still to be told, and what they were.
         branches: which node executions run side by side in a fan-out.
         said: graphs in the tree that have their last word already.
         uncache: graphs and nodes whose cached writes must go: the nodes ended a stopped run.
@@ -146,10 +141,9 @@ class Run:
     )
     uncache: list[tuple[object, str]] = field(default_factory=list[tuple[object, str]])
     said: set[str] = field(default_factory=set[str])
+    nudges: Nudges = field(default_factory=Nudges)
     branches: Branches = field(default_factory=Branches)
     _refusals: dict[str, int] = field(default_factory=dict[str, int])
-    _nudges: list[Waiting] = field(default_factory=list[Waiting])
-    _missed: set[str] = field(default_factory=set[str])
     _noted: dict[str, NoteRecord | None] = field(default_factory=dict[str, "NoteRecord | None"])
     _lengths: dict[str, int] = field(default_factory=dict[str, int])
     _thoughts: Thoughts | None = None
@@ -199,7 +193,7 @@ class Run:
         self.ended = self.now()
         self.state.judge.after(RunEnded(self.ended, self.id, outcome))
         self.collect()
-        self.records = self._settled(self.records)
+        self.records = self.nudges.settled(self.records, self.ways.unmet())
         self.open.clear()
 
     @property
@@ -262,15 +256,11 @@ class Run:
 
     def keep(self, nudge: Nudge) -> None:
         """Let a nudge wait for the next request of its agent."""
-        with self._lock:
-            self._nudges.append(Waiting(nudge.finding.agent, nudge))
+        self.nudges.keep(nudge)
 
     def not_carried_out(self, verdict: Verdict) -> None:
         """Note that a verdict could not be acted upon where it was given."""
-        message = getattr(verdict, "message", None)
-        if isinstance(message, str) and len(self._missed) < _MOST_RECORDS:
-            with self._lock:
-                self._missed.add(message)
+        self.nudges.miss(verdict)
 
     def leaves_alone(self, node: str) -> bool:
         """Whether a node is to be executed as if there were no guard."""
@@ -288,14 +278,11 @@ class Run:
     @property
     def has_nudges(self) -> bool:
         """Whether a nudge waits."""
-        return bool(self._nudges) and not SWITCH.is_off()
+        return self.nudges.wait and not SWITCH.is_off()
 
     def take_nudges(self, agent: str) -> list[Nudge]:
         """The nudges that wait for an agent; they will not be given out again."""
-        with self._lock:
-            mine = [entry.verdict for entry in self._nudges if entry.agent == agent]
-            self._nudges = [entry for entry in self._nudges if entry.agent != agent]
-        return mine
+        return self.nudges.take(agent)
 
     def fault(self, where: str, error: BaseException) -> None:
         """Record a contained failure of the adapter."""
@@ -332,15 +319,3 @@ class Run:
                 return False
             self.said.add(place)
             return True
-
-    def _settled(self, records: Sequence[Record]) -> list[Record]:
-        """The journal, with what found no way to be carried out marked so."""
-        waiting = {entry.verdict.message for entry in self._nudges}
-        missed = self._missed | waiting | self.ways.unmet()
-        self._nudges = []
-        return [
-            record._replace(acted=False)
-            if isinstance(record, VerdictRecord) and record.acted and record.message in missed
-            else record
-            for record in records
-        ]
