@@ -94,8 +94,8 @@ class Run:
         models: model calls seen, and answers of models that no callback has seen.
         texts: the first text of each node that may be an agent, until there is a second one.
         resumed: whether it goes on with a turn that was paused.
-        nudges: what its agents are still to be told, and what they were.
         branches: which node executions run side by side in a fan-out.
+        nudges: what its agents are still to be told, and what they were.
         said: graphs in the tree that have their last word already.
         uncache: graphs and nodes whose cached writes must go: the nodes ended a stopped run.
         halted: the stop that the run ended with.
@@ -141,8 +141,8 @@ class Run:
     )
     uncache: list[tuple[object, str]] = field(default_factory=list[tuple[object, str]])
     said: set[str] = field(default_factory=set[str])
-    nudges: Nudges = field(default_factory=Nudges)
     branches: Branches = field(default_factory=Branches)
+    nudges: Nudges = field(default_factory=Nudges)
     _refusals: dict[str, int] = field(default_factory=dict[str, int])
     _noted: dict[str, NoteRecord | None] = field(default_factory=dict[str, "NoteRecord | None"])
     _lengths: dict[str, int] = field(default_factory=dict[str, int])
