@@ -7,17 +7,21 @@ opened once, and closed when the boundary is forgotten. In mode `observe` it cou
 
 from __future__ import annotations
 
+import random
 import threading
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from shearpin import clock
+from shearpin.adapters.carrying import tell
+from shearpin.adapters.places import Place
 from shearpin.core.modes import Modes
 from shearpin.errors import ConfigError, StoreError
 from shearpin.events import RunOutcome
 from shearpin.switch import SWITCH
+from shearpin.verdicts import PROCEED, Halt
 
 if TYPE_CHECKING:
     from shearpin.adapters.run import Run
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["Bounds", "Shared", "boundary_of", "open_bounds", "shared_of"]
 
 _MOST_BREAKERS = 256
+_MOST_STEPS = 64
+_MOST_COUNTERS = 1024
 
 
 class Shared:
@@ -54,6 +60,7 @@ class Shared:
         self.owned = isinstance(boundary.store, str)
         self.effects = EffectRecords(self.store)
         self.ends = Terminations()
+        self.uniform = random.Random().uniform  # of its own: programs and tests seed the other one
         self._breakers: dict[tuple[str, Availability], AvailabilityBreaker] = {}
         self._lock = threading.Lock()
 
@@ -91,6 +98,7 @@ class Bounds:
         sleep: waits, in threads.
         asleep: waits, in event loops.
         rollbacks: how often the run went back.
+        rolls_back: whether it may have to, so that states have to be remembered.
     """
 
     boundary: Boundary
@@ -103,6 +111,11 @@ class Bounds:
     sleep: Callable[[float], None] = field(default_factory=lambda: clock.sleep)
     asleep: Callable[[float], Awaitable[None]] = field(default_factory=lambda: clock.asleep)
     rollbacks: int = 0
+    rolls_back: bool = False
+    _failed: dict[str, int] = field(default_factory=dict[str, int])
+    _tasks: dict[tuple[str, object], set[str]] = field(
+        default_factory=dict[tuple[str, object], set[str]]
+    )
 
     @property
     def store(self) -> Store:
@@ -127,6 +140,39 @@ class Bounds:
         from shearpin.boundary.classification import classify
 
         return classify(error, self.boundary.rules)
+
+    def entered(self, place: Place, metadata: Mapping[str, object]) -> None:
+        """A node is executed."""
+        self.tally.step(place.node)
+        key = _superstep(metadata)
+        peers = self._tasks.get(key)
+        if peers is None:
+            if len(self._tasks) >= _MOST_STEPS:
+                del self._tasks[next(iter(self._tasks))]
+            peers = self._tasks[key] = set()
+        peers.add(place.task)
+
+    def peers(self, metadata: Mapping[str, object]) -> int:
+        """How many nodes have been executed so far in the same superstep of the same graph."""
+        return len(self._tasks.get(_superstep(metadata), ()))
+
+    def failed_before(self, task: str) -> int:
+        """Count a failure that LangGraph's own retries decide about; 1 for the first."""
+        if len(self._failed) >= _MOST_COUNTERS:
+            self._failed.clear()
+        self._failed[task] = self._failed.get(task, 0) + 1
+        return self._failed[task]
+
+    def halt(self, run: Run, halt: Halt) -> bool:
+        """End a run over a failure; False where its mode does not let that happen."""
+        finding = halt.finding
+        if finding is None:
+            return False
+        at = run.now()
+        given = run.state.judge.ask(lambda session: session.rule(halt, finding, at), PROCEED)
+        if given is halt:
+            tell(run, halt)
+        return given is halt
 
     def ended(self, outcome: RunOutcome) -> None:
         """The run is over; an error that has left it is no normal end."""
@@ -187,8 +233,18 @@ def open_bounds(run: Run, guard: Guard) -> None:
             modes=Modes(settings.mode, settings.modes),
             language=settings.language,
             now=run.now,
+            rolls_back=_rolls_back(boundary),
         )
     except (ConfigError, StoreError):
         raise
     except Exception as error:
         run.fault("boundary.open", error)
+
+
+def _rolls_back(boundary: Boundary) -> bool:
+    return any(callable(action) or action == "rollback" for action in boundary.on.values())
+
+
+def _superstep(metadata: Mapping[str, object]) -> tuple[str, object]:
+    namespace = str(metadata.get("langgraph_checkpoint_ns", ""))
+    return namespace.rpartition("|")[0], metadata.get("langgraph_step")

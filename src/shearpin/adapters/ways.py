@@ -130,6 +130,18 @@ class Ways:
                 self._visits.popitem(last=False)
         seen.append(Seen(step, node, input))
 
+    def last_good(self, graph: str, node: str, given: object, nodes: frozenset[str]) -> Seen | None:
+        """The state to go back to where a node has failed with what it was given.
+
+        That is the latest visit to one of `nodes`, else to any other node, else the failed one.
+        """
+        earlier = [seen for seen in self._visits.get(graph, ()) if seen.input is not given]
+        for choice in (nodes, {seen.node for seen in earlier} - {node}):
+            for seen in reversed(earlier):
+                if seen.node in choice:
+                    return seen
+        return next((seen for seen in self._visits.get(graph, ()) if seen.input is given), None)
+
     def before(self, graph: str, step: int, nodes: frozenset[str]) -> Seen | None:
         """The latest visit to one of these nodes of a graph, up to and with a step."""
         for seen in reversed(self._visits.get(graph, ())):

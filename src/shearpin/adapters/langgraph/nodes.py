@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
 
+from shearpin.adapters.bounds import Bounds
 from shearpin.adapters.calls import HANDLER
+from shearpin.adapters.langgraph.chunks import Chunks
 from shearpin.adapters.langgraph.compat import (
     AnyGraph,
     AnyNode,
@@ -36,6 +38,9 @@ from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
 from shearpin.events import HistoryCompacted, NodeEntered, NodeLeft
 from shearpin.verdicts import PROCEED, Halt
+
+if TYPE_CHECKING:
+    from shearpin.adapters.langgraph.resuming import Bounded
 
 __all__ = ["GuardedNode", "NodePlan", "Visit"]
 
@@ -109,11 +114,17 @@ class GuardedNode(Runnable[Any, Any]):
         visit = self._enter(run, input, config)
         if visit.halt is not None:
             return self._end(run, visit.halt, config)
+        output, failure = None, None
         try:
             output = visit.inner.invoke(visit.input, config, **kwargs)
         except BaseException as error:
-            return self._failed(run, visit, config, error)
-        output = self._left(run, visit, output)
+            if run.boundary is None:
+                return self._failed(run, visit, config, error)
+            failure = error
+        if failure is None:
+            output = self._left(run, visit, output)
+        else:
+            output = self._failing(run, visit, input, config).resumed(failure)
         if run.keeper is not None:
             run.keeper.save(config)
         return output
@@ -126,11 +137,17 @@ class GuardedNode(Runnable[Any, Any]):
         visit = self._enter(run, input, config)
         if visit.halt is not None:
             return self._end(run, visit.halt, config)
+        output, failure = None, None
         try:
             output = await visit.inner.ainvoke(visit.input, config, **kwargs)
         except BaseException as error:
-            return self._failed(run, visit, config, error)
-        output = self._left(run, visit, output)
+            if run.boundary is None:
+                return self._failed(run, visit, config, error)
+            failure = error
+        if failure is None:
+            output = self._left(run, visit, output)
+        else:
+            output = await self._failing(run, visit, input, config).aresumed(failure)
         if run.keeper is not None:
             await run.keeper.asave(config)
         return output
@@ -147,14 +164,19 @@ class GuardedNode(Runnable[Any, Any]):
         if visit.halt is not None:
             self._end(run, visit.halt, config)
             return
-        chunks = _Chunks()
+        chunks, failure = Chunks(), None
         try:
             for chunk in visit.inner.stream(visit.input, config, **kwargs):
                 yield chunks.keep(chunk)
         except BaseException as error:
-            self._failed(run, visit, config, error)
-            return
-        self._left(run, visit, chunks.value)
+            if run.boundary is None:
+                self._failed(run, visit, config, error)
+                return
+            failure = error
+        if failure is None:
+            self._left(run, visit, chunks.value)
+        else:
+            yield from self._failing(run, visit, input, config).streamed(failure)
         if run.keeper is not None:
             run.keeper.save(config)
 
@@ -171,14 +193,20 @@ class GuardedNode(Runnable[Any, Any]):
         if visit.halt is not None:
             self._end(run, visit.halt, config)
             return
-        chunks = _Chunks()
+        chunks, failure = Chunks(), None
         try:
             async for chunk in visit.inner.astream(visit.input, config, **kwargs):
                 yield chunks.keep(chunk)
         except BaseException as error:
-            self._failed(run, visit, config, error)
-            return
-        self._left(run, visit, chunks.value)
+            if run.boundary is None:
+                self._failed(run, visit, config, error)
+                return
+            failure = error
+        if failure is None:
+            self._left(run, visit, chunks.value)
+        else:
+            async for chunk in self._failing(run, visit, input, config).astreamed(failure):
+                yield chunk
         if run.keeper is not None:
             await run.keeper.asave(config)
 
@@ -191,6 +219,8 @@ class GuardedNode(Runnable[Any, Any]):
             place = place_of(metadata)
             run.branches.enter(place.task, metadata, plan.answers)
             run.numbers.forget(place.task)
+            if run.boundary is not None:
+                run.boundary.entered(place, metadata)
             verdict = run.before(NodeEntered(run.now(), plan.name, place.task, place.agent))
             if verdict is not PROCEED and isinstance(verdict, Halt) and not plan.runs_when_stopped:
                 way = way_to_end(run, plan, place.agent, input, verdict, config)
@@ -248,6 +278,12 @@ class GuardedNode(Runnable[Any, Any]):
         except Exception as fault:
             run.fault("nodes.failed", fault)
         raise error
+
+    def _failing(self, run: Run, visit: Visit, given: Any, config: RunnableConfig) -> Bounded:
+        from shearpin.adapters.langgraph.resuming import Bounded
+
+        acts = self._refused, self._failed, self._ended, self._left
+        return Bounded(self.plan, run, cast("Bounds", run.boundary), visit, given, config, *acts)
 
     def _refused(self, run: Run, visit: Visit, error: BaseException) -> Halt | None:
         """The refusal that an error comes from, though it does not say so."""
@@ -312,18 +348,3 @@ class GuardedNode(Runnable[Any, Any]):
             graph = history_key(config.get("metadata"))
             if run.shrank(graph, len(cast("list[Any]", messages))):
                 run.after(HistoryCompacted(run.now(), agent))
-
-
-class _Chunks:
-    """What a streaming node gave: its output if that came in one piece."""
-
-    __slots__ = ("count", "value")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.value: Any = None
-
-    def keep(self, chunk: Any) -> Any:
-        self.count += 1
-        self.value = chunk if self.count == 1 else self
-        return chunk

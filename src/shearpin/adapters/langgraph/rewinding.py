@@ -36,17 +36,27 @@ __all__ = ["rewound"]
 
 
 def rewound(
-    run: Run, plan: NodePlan, seen: Seen, due: Rollback, config: RunnableConfig
+    run: Run,
+    plan: NodePlan,
+    seen: Seen,
+    due: Rollback,
+    config: RunnableConfig,
+    *,
+    bare: bool = False,
 ) -> Command[Any] | None:
-    """The command that takes the graph back to a visit; None where that cannot be said."""
+    """The command that takes the graph back to a visit; None where that cannot be said.
+
+    `bare` also takes back a state without a conversation, in which nothing can be noted.
+    """
     channel = plan.endings.channel
     old = _values(seen.input)
-    if channel is None or channel not in old or not is_messages(old[channel]):
+    speaks = channel is not None and channel in old and is_messages(old[channel])
+    if not speaks and not (bare and old):
         return None
     merged = reducers(plan.graph)
     update: dict[str, Any] = {}
     for name, value in old.items():
-        if name not in plan.graph.channels or name == channel:
+        if name not in plan.graph.channels or (speaks and name == channel):
             continue
         if _same(read_channel(config, name), value):
             continue
@@ -54,6 +64,8 @@ def rewound(
         if name in merged and written is None:
             return None
         update[name] = written
+    if not speaks or channel is None:
+        return Command(update=update, goto=seen.node)
     told = [*old[channel], rollback_message(run.id, due)]
     if adds_messages(plan.graph, channel):
         update[channel] = [RemoveMessage(id=REMOVE_ALL), *told]
