@@ -30,13 +30,15 @@ _UNKNOWN = degradable("unknown", weight=Weight.NOTHING)
 
 def kind_of(error: BaseException) -> Kind:
     """What an exception says of itself."""
-    kind = by_code(error)
+    coded = by_code(error)
     kinds = kinds_of(type(error))
+    kind = coded if coded is not None and coded.weight is Weight.EXACT else None
     if kind is None:
         kind = next((known for known in kinds if known.weight is Weight.EXACT), None)
     if kind is None:
         status = status_of(error)
         kind = None if status is None else _of_status(error, status)
+    kind = kind or coded
     if kind is None:
         nearest = kinds[0] if kinds else _UNKNOWN
         kind = _of_number(error, nearest) or _of_words(error, nearest)

@@ -1,10 +1,10 @@
 """The words of an exception: one short line to tell, and the few that have to be read.
 
 Contract: nothing is concluded from words where a type, a status or a code says what happened. Two
-situations have none: providers that refuse a text that is too long, or an account without credit,
-as one more invalid request; and exceptions that carry nothing but text. Each is read with patterns
-that are anchored at the start and take whole phrases, so that a number or a word within a message
-never counts.
+situations have none: providers that refuse a text that is too long, an account without credit, or
+contents that they filter, as one more invalid request; and exceptions that carry nothing but text.
+Each is read with patterns that are anchored at the start and take whole phrases, so that a number
+or a word within a message never counts.
 
 *Source*: answers of Anthropic, Bedrock and Gemini as their SDKs and LangChain's integrations match
 them; the status lines that HTTP clients put into their messages.
@@ -33,6 +33,8 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _NO_CREDIT = re.compile(r"your credit balance is too low to access", re.IGNORECASE)
+
+_FILTERED = re.compile(r"output blocked by content filtering policy", re.IGNORECASE)
 
 _PHRASES = "|".join(
     re.escape(status.phrase) for status in HTTPStatus if status.value in {*range(400, 430), 451}
@@ -72,7 +74,9 @@ def line_of(error: BaseException) -> str:
 
 def refused_for(error: BaseException) -> Kind | None:
     """Why an invalid request was refused, where only the provider's message tells it."""
-    message = _said(error)
+    message = _said(error).lstrip()
+    if _FILTERED.match(message):
+        return degradable("content_filter")
     if _TOO_LONG.match(message):
         return degradable("context_length")
     return degradable("quota") if _NO_CREDIT.match(message) else None

@@ -16,7 +16,7 @@ __all__ = ["FAMILIES"]
 _CODES = {
     "rate_limit_error": retryable("rate_limit", safe=True),
     "overloaded_error": retryable("overloaded"),
-    "api_error": retryable("server_error"),
+    "api_error": retryable("server_error", weight=Weight.BROAD),  # a status says more
     "timeout_error": retryable("timeout"),
     "billing_error": degradable("quota"),
     "request_too_large": degradable("context_length"),

@@ -24,7 +24,7 @@ _CODES = {
     "ratelimitreached": retryable("rate_limit", safe=True),
     "engine_overloaded": retryable("overloaded"),
     "slow_down": retryable("rate_limit", safe=True),
-    "server_error": retryable("server_error"),
+    "server_error": retryable("server_error", weight=Weight.BROAD),  # a status says more
     "server_is_overloaded": retryable("overloaded"),
     "vector_store_timeout": retryable("timeout"),
     "insufficient_quota": degradable("quota"),
