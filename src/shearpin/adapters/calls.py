@@ -22,8 +22,10 @@ from langgraph.errors import GraphBubbleUp
 
 from shearpin.adapters.attempts import discarded
 from shearpin.adapters.exhaustion import over_failures
+from shearpin.adapters.inner import calls_within, raised_within
 from shearpin.adapters.messages import requests_of
 from shearpin.adapters.metering import spending_of
+from shearpin.adapters.outcomes import result_of, status_of_error
 from shearpin.adapters.places import Place, place_of
 from shearpin.adapters.refusing import goes_on
 from shearpin.adapters.rulings import Refused
@@ -41,7 +43,7 @@ from shearpin.events import (
 )
 from shearpin.verdicts import PROCEED, Halt, Verdict
 
-__all__ = ["HANDLER", "CallLayer", "current_run", "status_of_error"]
+__all__ = ["HANDLER", "CallLayer", "current_run"]
 
 T = TypeVar("T")
 
@@ -141,6 +143,7 @@ class CallLayer(BaseCallbackHandler):
         model = named if isinstance(named, str) else None
         run.speakers.add((place.agent, place.node))
         run.models += 1
+        calls_within()
         verdict = run.before(ModelCalled(run.now(), call, place.agent, place.node, model))
         if run.boundary is not None and verdict is PROCEED:
             verdict = over_failures(run, run.boundary, place) or verdict
@@ -227,6 +230,7 @@ class CallLayer(BaseCallbackHandler):
                 run.open[run_id] = OpenCall(call, place.agent, place.node, name, args, held=True)
                 halt = run.stopped
                 return (PROCEED if halt is None or goes_on(run, call) else halt), place
+            calls_within()
             run.open[run_id] = OpenCall(call, place.agent, place.node, name, args)
             verdict = run.before(ToolCalled(run.now(), call, name, args, place.agent, place.node))
             if isinstance(verdict, Halt):
@@ -262,6 +266,9 @@ class CallLayer(BaseCallbackHandler):
         """A tool has failed. Interrupts and our own stops are no answers."""
 
         def report() -> None:
+            opened = self.run.open.get(run_id)
+            if opened is not None and opened.held:
+                raised_within(error)
             if isinstance(error, GraphBubbleUp) or stop_in(error) is not None:
                 opened = self.run.open.pop(run_id, None)
                 if opened is not None and opened.spending is not None:
@@ -312,17 +319,6 @@ class CallLayer(BaseCallbackHandler):
         except Exception as error:
             self.run.fault(f"calls.{where}", error)
             return otherwise
-
-
-def result_of(output: object) -> object:
-    """What a tool answered, as the model will read it."""
-    return output.content if isinstance(output, BaseMessage) else output  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-
-
-def status_of_error(error: BaseException) -> CallStatus:
-    """Whether a failed call failed for its arguments or for another reason."""
-    name = type(error).__name__
-    return "bad_args" if name in ("ValidationError", "ToolInvocationError") else "error"
 
 
 HANDLER: ContextVar[CallLayer | None] = ContextVar("shearpin_run", default=None)

@@ -14,9 +14,9 @@ from langchain_core.messages import ToolMessage
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.types import Command
 
-from shearpin.adapters.calls import status_of_error
 from shearpin.adapters.messages import answer
 from shearpin.adapters.metering import cut_in, spending_of
+from shearpin.adapters.outcomes import message_in, status_of_error
 from shearpin.adapters.places import Place, place_of
 from shearpin.adapters.refusing import goes_on, note_refusal, proposed_again, was_refused
 from shearpin.adapters.run import Run
@@ -26,17 +26,23 @@ from shearpin.adapters.timing import CutOff, atimed, timed
 from shearpin.events import CallStatus, ToolCalled, ToolRequest, ToolReturned
 from shearpin.verdicts import Block, Halt, Verdict
 
-__all__ = ["aaround", "around", "not_run"]
+__all__ = ["Asked", "aaround", "around", "not_run"]
 
 
-class _Asked(NamedTuple):
-    """A call that may run, and what is needed to report it."""
+class Asked(NamedTuple):
+    """A call that may run, and what is needed to report it.
+
+    Attributes:
+        call: its id. place: where it is made. request: what was asked for. known: whether the host
+            has a tool of that name. spending: its budget. config: of the host.
+    """
 
     call: str
     place: Place
     request: ToolRequest
     known: bool
-    spending: Spending | None = None
+    spending: Spending | None
+    config: Mapping[str, Any]
 
 
 def around(
@@ -48,10 +54,16 @@ def around(
 ) -> Any:
     """Run one tool call under guard; `known` where the host has a tool of that name."""
     asked = _ask(run, call, config, known)
-    if not isinstance(asked, _Asked):
+    if not isinstance(asked, Asked):
         return execute() if asked is None else asked
     try:
-        result = timed(asked.spending, asked.request.name, execute)
+        bounds = run.boundary if known else None
+        if bounds is None:
+            result = timed(asked.spending, asked.request.name, execute)
+        else:
+            from shearpin.adapters.bounded import bounded
+
+            result = bounded(run, bounds, asked, execute)
     except BaseException as error:
         return _failed(run, asked, error)
     return _answered(run, asked, result)
@@ -66,10 +78,16 @@ async def aaround(
 ) -> Any:
     """`around`, for asynchronous hosts."""
     asked = _ask(run, call, config, known)
-    if not isinstance(asked, _Asked):
+    if not isinstance(asked, Asked):
         return await execute() if asked is None else asked
     try:
-        result = await atimed(asked.spending, asked.request.name, execute)
+        bounds = run.boundary if known else None
+        if bounds is None:
+            result = await atimed(asked.spending, asked.request.name, execute)
+        else:
+            from shearpin.adapters.bounded import abounded
+
+            result = await abounded(run, bounds, asked, execute)
     except BaseException as error:
         return _failed(run, asked, error)
     return _answered(run, asked, result)
@@ -82,7 +100,7 @@ def not_run(halt: Halt) -> str:
 
 def _ask(
     run: Run, call: Mapping[str, Any], config: Mapping[str, Any], known: bool
-) -> _Asked | ToolMessage | None:
+) -> Asked | ToolMessage | None:
     """The call if it may run, its answer if not, None if it is guarded already or cannot be."""
     try:
         place = place_of(config.get("metadata"))
@@ -96,7 +114,7 @@ def _ask(
             ToolCalled(run.now(), key, request.name, request.args, place.agent, place.node)
         )
         spending = spending_of(run)
-        asked = _Asked(key, place, request, known, spending)
+        asked = Asked(key, place, request, known, spending, config)
         if spending is not None and not isinstance(verdict, (Block, Halt)):
             found = spending.open_tool(key, request.name, request.id, place, run.step)
             verdict = found or verdict
@@ -109,13 +127,13 @@ def _ask(
         return None
 
 
-def _refuse(run: Run, asked: _Asked, verdict: Block | Halt) -> ToolMessage:
+def _refuse(run: Run, asked: Asked, verdict: Block | Halt) -> ToolMessage:
     text = verdict.message if isinstance(verdict, Block) else not_run(verdict)
     _report(run, asked, None, "blocked")
     return answer(run.id, asked.request, text, run.numbers.times(asked.request.id))
 
 
-def _failed(run: Run, asked: _Asked, error: BaseException) -> ToolMessage:
+def _failed(run: Run, asked: Asked, error: BaseException) -> ToolMessage:
     run.answering.pop(asked.call, None)
     if isinstance(error, CutOff):
         _pay(run, asked)
@@ -140,11 +158,11 @@ def _failed(run: Run, asked: _Asked, error: BaseException) -> ToolMessage:
     raise error
 
 
-def _answered(run: Run, asked: _Asked, result: Any) -> Any:
+def _answered(run: Run, asked: Asked, result: Any) -> Any:
     noted = run.answering.pop(asked.call, None)
     try:
         _pay(run, asked)
-        message = _message_in(result, asked.request.id)
+        message = message_in(result, asked.request.id)
         status: CallStatus = "success"
         content: object = message.content if message is not None else _words_of(result)  # pyright: ignore[reportUnknownMemberType]
         if message is not None and message.status == "error":
@@ -158,7 +176,7 @@ def _answered(run: Run, asked: _Asked, result: Any) -> Any:
     return result
 
 
-def _pay(run: Run, asked: _Asked) -> None:
+def _pay(run: Run, asked: Asked) -> None:
     """The call was made: it counts, whatever came of it."""
     spending = asked.spending
     if spending is not None:
@@ -166,7 +184,7 @@ def _pay(run: Run, asked: _Asked) -> None:
             run.keep(nudge)
 
 
-def _report(run: Run, asked: _Asked, result: object, status: CallStatus) -> Verdict:
+def _report(run: Run, asked: Asked, result: object, status: CallStatus) -> Verdict:
     request, place = asked.request, asked.place
     return run.after(
         ToolReturned(
@@ -180,29 +198,6 @@ def _report(run: Run, asked: _Asked, result: object, status: CallStatus) -> Verd
             place.node,
         )
     )
-
-
-def _message_in(result: object, call: str) -> ToolMessage | None:
-    """The answer to a call in what a tool gave back: a message, a command with one, or several."""
-    if isinstance(result, ToolMessage):
-        return result
-    if isinstance(result, Command):
-        update = cast("object", result.update)  # pyright: ignore[reportUnknownMemberType]
-        values = (
-            list(cast("Mapping[str, object]", update).values())
-            if isinstance(update, Mapping)
-            else [update]
-        )
-    else:
-        values = [result]
-    for value in values:
-        for item in cast("list[object]", value) if isinstance(value, list) else []:
-            found = item if isinstance(item, ToolMessage) else None
-            if isinstance(item, Command):
-                found = _message_in(cast("object", item), call)
-            if found is not None and found.tool_call_id == call:
-                return found
-    return None
 
 
 def _words_of(result: object) -> object:

@@ -35,11 +35,13 @@ class Attempt:
         output: what was given back; None where it failed.
         failure: what is known of the failure; None where it worked.
         final: whether no other attempt may follow, whatever the failure is.
+        answered: whether the host has made an answer of the failure by itself: `output`.
     """
 
     output: object = None
     failure: Classification | None = None
     final: bool = False
+    answered: bool = False
 
 
 def backoff(retries: Retries, attempt: int, asked: float | None, uniform: Uniform) -> float:
@@ -63,8 +65,6 @@ class Attempts:
         repeatable: whether the call may be made again although it may have taken effect.
         now: monotonic seconds.
         uniform: the source of jitter.
-        admit: asked last, with the wait, before another attempt is decided on; False: there is
-            none. It may take a retry from somewhere.
 
     Attributes:
         made: how many there were.
@@ -78,7 +78,6 @@ class Attempts:
         repeatable: Callable[[], bool],
         now: Callable[[], float],
         uniform: Uniform,
-        admit: Callable[[float], bool],
     ) -> None:
         self.retries = retries
         self.made = 0
@@ -87,7 +86,6 @@ class Attempts:
         self._repeatable = repeatable
         self._now = now
         self._uniform = uniform
-        self._admit = admit
 
     def again(self, attempt: Attempt) -> bool:
         """Whether a failed attempt is one that may be repeated."""
@@ -104,14 +102,12 @@ class Attempts:
         return backoff(self.retries, self.made, asked, self._uniform)
 
     def over(self, state: RetryCallState) -> bool:
-        """Whether there is no other attempt, for number, time, or because nobody admits it."""
+        """Whether there is no other attempt, for their number or for time."""
         wait, retries = state.upcoming_sleep, self.retries
         if self.made >= retries.attempts or wait > retries.cap_seconds:
             return True
         deadline = retries.deadline_seconds
-        if deadline is not None and self._now() - self.started + wait > deadline:
-            return True
-        return not self._admit(wait)
+        return deadline is not None and self._now() - self.started + wait > deadline
 
 
 class Loop:
@@ -121,10 +117,10 @@ class Loop:
         attempts: decides.
 
     Example:
-        >>> attempts = Attempts(Retries(), bool, float, lambda low, high: high, bool)
+        >>> attempts = Attempts(Retries(), bool, float, lambda low, high: high)
         >>> loop = Loop(attempts)
         >>> loop.next(), loop.next(Attempt(output="done"))
-        (None, Attempt(output='done', failure=None, final=False))
+        (None, Attempt(output='done', failure=None, final=False, answered=False))
     """
 
     def __init__(self, attempts: Attempts) -> None:

@@ -1,0 +1,44 @@
+"""What goes on within a tool call: the calls that it makes in turn, and what it has raised.
+
+Contract: travels with the context of the call, into threads and tasks that it starts. A tool call
+that no boundary runs has none of this.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+__all__ = ["WITHIN", "Inner", "calls_within", "raised_within"]
+
+
+class Inner:
+    """What went on within one attempt at a tool call.
+
+    Attributes:
+        calls: model and tool calls that were made.
+        raised: what the tool has raised, also where the host has made an answer of it.
+    """
+
+    __slots__ = ("calls", "raised")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.raised: BaseException | None = None
+
+
+WITHIN: ContextVar[Inner | None] = ContextVar("shearpin_within", default=None)
+"""The attempt that this code belongs to."""
+
+
+def calls_within() -> None:
+    """A call is made; if that is within a tool call, the tool does more than one thing."""
+    inner = WITHIN.get()
+    if inner is not None:
+        inner.calls += 1
+
+
+def raised_within(error: BaseException) -> None:
+    """The tool itself has raised."""
+    inner = WITHIN.get()
+    if inner is not None:
+        inner.raised = error
