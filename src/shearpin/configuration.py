@@ -83,6 +83,7 @@ _BOUNDARY_KEYS = (
     "alternative",
     "substitute",
     "prompt",
+    "cancel_siblings",
     "tools",
     "retries",
     "availability",

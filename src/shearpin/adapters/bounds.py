@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from shearpin import clock
 from shearpin.adapters.carrying import tell
 from shearpin.adapters.places import Place
+from shearpin.adapters.siblings import Siblings
 from shearpin.core.modes import Modes
 from shearpin.errors import ConfigError, StoreError
 from shearpin.events import RunOutcome
@@ -99,6 +100,7 @@ class Bounds:
         asleep: waits, in event loops.
         rollbacks: how often the run went back.
         rolls_back: whether it may have to, so that states have to be remembered.
+        siblings: tool calls that run side by side.
     """
 
     boundary: Boundary
@@ -112,6 +114,7 @@ class Bounds:
     asleep: Callable[[float], Awaitable[None]] = field(default_factory=lambda: clock.asleep)
     rollbacks: int = 0
     rolls_back: bool = False
+    siblings: Siblings = field(default_factory=Siblings)
     _failed: dict[str, int] = field(default_factory=dict[str, int])
     _tasks: dict[tuple[str, object], set[str]] = field(
         default_factory=dict[tuple[str, object], set[str]]

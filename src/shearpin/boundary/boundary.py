@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from shearpin.boundary.categories import Classification, ErrorCategory
@@ -87,6 +88,9 @@ class Boundary:
         substitute: the update that is written in place of a failed node's own, by node.
         prompt: what `modify_prompt` adds to what the node is given; `{error}`, `{attempt}` and
             `{node}` are filled in. None: words of ours.
+        cancel_siblings: whether tool calls that run side by side with one that fails for good are
+            given up: not begun, or cancelled. Calls whose effect is recorded are left to finish.
+            Default True.
         tools: what is done about single tools, by name or pattern; a name goes before a pattern.
         retries: how failed calls and nodes are tried again.
         availability: when a tool or model counts as down. None (default): never.
@@ -116,6 +120,7 @@ class Boundary:
     alternative: Mapping[str, str] = field(default_factory=dict[str, str])
     substitute: Mapping[str, object] = field(default_factory=dict[str, object])
     prompt: str | None = None
+    cancel_siblings: bool = True
     tools: Mapping[str, ToolPolicy] = field(default_factory=dict[str, ToolPolicy])
     retries: Retries = field(default_factory=Retries)
     availability: Availability | None = None
@@ -159,6 +164,10 @@ class Boundary:
         for model in self.models:
             if not callable(getattr(model, "invoke", None)):
                 raise ConfigError(f"Boundary.models must hold chat models, not {model!r}")
+        if type(self.cancel_siblings) is not bool:
+            raise ConfigError(
+                f"Boundary.cancel_siblings must be True or False, not {self.cancel_siblings!r}"
+            )
         if isinstance(self.store, str) and ":" not in self.store:
             raise ConfigError(
                 f"Boundary.store must be a URL such as 'memory:' or 'sqlite:///effects.db', "
@@ -276,6 +285,11 @@ def _checked(
                 f"Boundary.on[{_shown(key)}] must be an action or a function, not {action!r}; "
                 f"{hint}"
             )
+        if iscoroutinefunction(action):
+            raise ConfigError(
+                f"Boundary.on[{_shown(key)}] must be a plain function, not an asynchronous one: "
+                "it decides at once, and threads call it too"
+            )
         yield _failure_key(key), action
 
 
@@ -295,8 +309,8 @@ def _failure_key(key: object) -> ErrorCategory | str | type[BaseException]:
             raise ConfigError(f"Boundary.on names {key!r}; did you mean {close[0]!r}?")
         if _TYPE.fullmatch(key):
             return key
-    elif isinstance(key, type) and issubclass(key, Exception):
-        return key
+    elif isinstance(key, type) and issubclass(cast("type[object]", key), Exception):
+        return cast("type[Exception]", key)
     raise ConfigError(
         f"Boundary.on must be keyed by a category ({', '.join(names[:3])}), an error type such as "
         f"'rate_limit', or a class of exceptions, not by {_shown(key)}"
@@ -304,4 +318,5 @@ def _failure_key(key: object) -> ErrorCategory | str | type[BaseException]:
 
 
 def _shown(key: object) -> str:
-    return cast("type[object]", key).__name__ if isinstance(key, type) else repr(key)
+    key = cast("type[object] | str", key)
+    return key.__name__ if isinstance(key, type) else repr(key)

@@ -6,12 +6,14 @@ import functools
 from difflib import get_close_matches
 from typing import Any, TypeVar, cast
 
+from shearpin.adapters.bounds import boundary_of, shared_of
 from shearpin.adapters.langgraph.compat import (
     AnyGraph,
     Pregel,
     StateGraph,
     saver_of,
 )
+from shearpin.adapters.langgraph.fitting import check_ways, graphs_in
 from shearpin.adapters.langgraph.supervisor import guarded_graph
 from shearpin.errors import ConfigError
 from shearpin.recipe import Guard
@@ -41,6 +43,10 @@ def wrap(graph: G, recipe: Guard) -> G:
                 "nothing to resume from; compile it with one, or use on_stop='end'"
             )
         _check_target(compiled, recipe)
+        boundary = boundary_of(recipe)
+        if boundary is not None:
+            check_ways(compiled, boundary)
+            shared_of(boundary)  # a store that cannot be opened is told of here, not in a run
         return cast("G", guarded_graph(compiled, recipe))
     if isinstance(graph, StateGraph):
         return cast("G", _guarded_builder(graph, recipe))
@@ -61,14 +67,8 @@ def _check_target(graph: AnyGraph, recipe: Guard) -> None:
 
 def _node_names(graph: AnyGraph) -> list[str]:
     """The names of a graph's nodes and of those in its subgraphs."""
-    found: set[str] = set()
-    waiting: list[AnyGraph] = [graph]
-    while waiting:
-        current = waiting.pop()
-        found.update(name for name in current.nodes if name != "__start__")
-        bounds: list[object] = [node.bound for node in current.nodes.values()]
-        waiting += [cast("AnyGraph", bound) for bound in bounds if isinstance(bound, Pregel)]
-    return sorted(found)
+    names = {name for each in graphs_in(graph) for name in each.nodes}
+    return sorted(names - {"__start__"})
 
 
 def _guarded_builder(builder: Any, recipe: Guard) -> Any:
