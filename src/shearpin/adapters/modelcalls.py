@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import uniform
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -57,6 +57,7 @@ _CLIENT_RETRIES: Final = 2
 _REPEATED: Final = frozenset(
     {"rate_limit", "overloaded", "server_error", "timeout", "network", "conflict"}
 )
+_UNPARSED: Final = frozenset({"invalid_arguments", "validation", "bad_output"})
 
 
 @dataclass(slots=True)
@@ -91,6 +92,8 @@ class Exchange(Generic[T]):
         models: whom it is made of, for what their clients do by themselves.
         read: what is wrong with an answer, and whether it is usable all the same.
         listened: whether somebody sees the answer while it is made.
+        emitted: whether something was given out to somebody; None where only callbacks can tell.
+        parses: whether answers are parsed on the way, so that what is invalid are they.
     """
 
     call: ModelCall
@@ -99,6 +102,8 @@ class Exchange(Generic[T]):
     models: Sequence[object]
     read: Callable[[T], tuple[Fault | None, bool]]
     listened: bool = False
+    emitted: bool | None = None
+    parses: bool = False
     _error: Exception | None = None
     _broken: str = ""
     _latest: T | None = None
@@ -120,6 +125,8 @@ class Exchange(Generic[T]):
         if failure.category is ErrorCategory.CONTROL:
             raise error
         self._error = self._error or error
+        if self.parses and failure.error_type in _UNPARSED:
+            failure = replace(failure, category=ErrorCategory.DEGRADABLE, error_type="bad_output")
         spending = spending_of(self.run) if self.run is not None else None
         longest = spending.seconds_left() if spending is not None else None
         tries = 1 if attempt.streamed else tries_of(self.models[call.target], error, failure)
@@ -139,8 +146,11 @@ class Exchange(Generic[T]):
 
     def _was_seen(self, attempt: Attempt) -> bool:
         """Whether somebody has read the attempt, so that another one would begin before them."""
-        restarts = self.bounds.boundary.answers.restart_streams
-        return self.listened and not restarts and bool(attempt.text.strip())
+        if self.bounds.boundary.answers.restart_streams:
+            return False
+        if self.emitted is not None:
+            return self.emitted
+        return self.listened and bool(attempt.text.strip())
 
     def waits(self) -> None:
         """The time until the next call is spent waiting, not working."""

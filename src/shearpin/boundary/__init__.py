@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from shearpin.boundary.classification import Rule as Rule
     from shearpin.boundary.classification import classify as classify
     from shearpin.boundary.results import ToolResult as ToolResult
+    from shearpin.boundary.settings import Answers as Answers
     from shearpin.boundary.settings import Availability as Availability
     from shearpin.boundary.settings import Cached as Cached
     from shearpin.boundary.settings import Effects as Effects
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from shearpin.boundary.settings import ToolPolicy as ToolPolicy
 
 _HOME = {
+    "Answers": "shearpin.boundary.settings",
     "Availability": "shearpin.boundary.settings",
     "Boundary": "shearpin.boundary.boundary",
     "Cached": "shearpin.boundary.settings",
@@ -45,6 +47,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Answers",
     "Availability",
     "Boundary",
     "Cached",

@@ -205,6 +205,7 @@ class ResilienceMiddleware(_Middleware):
                 lambda answer: read_message(message_in(answer)),
                 listened_to(ambient_config().get("callbacks")),
             )
+            exchange.parses = request.response_format is not None
             if not guarded and bounds.tally.exhausted:
                 request = _last_request(request, bounds)
             messages = cast("list[BaseMessage]", request.messages)

@@ -1,0 +1,90 @@
+"""Runnables that stand for each other: a model's chain, and the same chain of its fallbacks.
+
+Contract: what comes back is what one of them gives, whole: a stream of it has one part. An output
+that cannot be parsed is asked for again like any other answer of no use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from shearpin.adapters.langchain.plans import AnyRunnable, Plan, Prompt, messages_of
+from shearpin.adapters.modelcalls import Outcome, adrive, drive, read_message
+from shearpin.boundary.modelcalls import Ask, Fault, UselessAnswer
+
+__all__ = ["Alternatives"]
+
+
+class Alternatives(Runnable[Any, Any]):
+    """A runnable with fallbacks that takes a model's input.
+
+    Args:
+        plan: with the fallbacks.
+        first: what is tried first.
+    """
+
+    def __init__(self, plan: Plan, first: AnyRunnable) -> None:
+        self.plan = plan
+        self.first = first
+        self.name = first.get_name()
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """The output of the first of them that gives a usable one."""
+        if not self.plan.opens():
+            return self.first.invoke(input, config, **kwargs)
+        prompt = self._prompt(input, config)
+
+        def make(step: Ask) -> Any:
+            messages = prompt.shortening.messages(step)
+            return self._target(step).invoke(messages, config, **kwargs)
+
+        return self._output(prompt, drive(prompt.exchange, make))
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """`invoke`, for asynchronous code."""
+        if not self.plan.opens():
+            return await self.first.ainvoke(input, config, **kwargs)
+        prompt = self._prompt(input, config)
+
+        async def make(step: Ask) -> Any:
+            messages = await prompt.shortening.amessages(step)
+            return await self._target(step).ainvoke(messages, config, **kwargs)
+
+        return self._output(prompt, await adrive(prompt.exchange, make))
+
+    def _target(self, step: Ask) -> AnyRunnable:
+        return self.plan.others[step.target - 1] if step.target else self.first
+
+    def _prompt(self, input: Any, config: RunnableConfig | None) -> Prompt:
+        callbacks = (config or {}).get("callbacks")
+        prompt = Prompt(self.plan, self.first, messages_of(input), callbacks, _read)
+        prompt.exchange.parses = True
+        return prompt
+
+    def _output(self, prompt: Prompt, outcome: Outcome[Any]) -> Any:
+        answer = outcome.answer
+        if isinstance(answer, BaseMessage):
+            return prompt.taken(answer, outcome)
+        if answer is not None:
+            return answer
+        failure = outcome.failure
+        if failure is None:
+            return answer  # the model has given nothing, again and again
+        raise outcome.error or UselessAnswer(failure.message)
+
+
+def _read(output: object) -> tuple[Fault | None, bool]:
+    if isinstance(output, BaseMessage):
+        return read_message(output)
+    if output is None:
+        return "invalid", True
+    if isinstance(output, Mapping):
+        held = cast("Mapping[str, object]", output)
+        if set(held) == {"raw", "parsed", "parsing_error"}:
+            bad = held["parsing_error"] is not None or held["parsed"] is None
+            return ("invalid", True) if bad else (None, True)
+    return None, True

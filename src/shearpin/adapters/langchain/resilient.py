@@ -1,0 +1,265 @@
+"""`resilient_model`: a chat model whose failed calls are made again, elsewhere or shorter.
+
+Contract: what comes back is of the same type and behaves the same where nothing fails, bound to
+tools, asked for structured output, streaming and asynchronous. Each attempt is a call of its own
+for callbacks and budgets. A stream that somebody has begun to read is not begun anew, unless the
+settings say so: it raises, or ends with a sentence that says where it broke off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, Literal, TypeVar, cast
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.runnables import RunnableConfig
+
+from shearpin.adapters.langchain.alternatives import Alternatives
+from shearpin.adapters.langchain.plans import (
+    AnyRunnable,
+    Plan,
+    Prompt,
+    generic,
+    messages_of,
+)
+from shearpin.adapters.langchain.restreaming import arestreamed, restreamed
+from shearpin.adapters.modelcalls import Outcome, adrive, drive, read_message
+from shearpin.boundary.boundary import Boundary
+from shearpin.boundary.modelcalls import Ask
+from shearpin.errors import ConfigError
+
+__all__ = ["resilient_model"]
+
+M = TypeVar("M", bound=BaseChatModel)
+_PLAN = "__shearpin_plan__"
+
+
+def resilient_model(
+    model: M,
+    fallbacks: Sequence[BaseChatModel] = (),
+    *,
+    boundary: Boundary | None = None,
+    on_failure: Literal["raise", "answer"] = "raise",
+    language: Literal["en", "zh"] = "en",
+) -> M:
+    """A copy of a chat model whose failed calls are made again, elsewhere or shorter.
+
+    For models in plain nodes and chains; in an agent made by `create_agent`, `ResilienceMiddleware`
+    does the same.
+
+    Args:
+        model: any LangChain chat model.
+        fallbacks: asked in order where it gives no usable answer. None given: `boundary.models`.
+        boundary: how often and how. None: that of the guarded run, or the defaults.
+        on_failure: what follows where no model gives a usable answer: `raise` (default) the model's
+            own error, which a node's boundary, a retry policy or you can act on, or `answer` with a
+            short, honest message.
+        language: of that message, `en` or `zh`.
+
+    Raises:
+        ConfigError: it is not a chat model, or a fallback is none, or an option is wrong.
+
+    Example:
+        >>> from shearpin.boundary import Boundary, Retries
+        >>> from shearpin.testing import ScriptedModel
+        >>> down, up = ScriptedModel([TimeoutError("no answer")]), ScriptedModel(["Here I am."])
+        >>> boundary = Boundary(retries=Retries(attempts=1))
+        >>> resilient_model(down, [up], boundary=boundary).invoke("hello").content
+        'Here I am.'
+    """
+    others = tuple(fallbacks) or (tuple(boundary.models) if boundary is not None else ())
+    for one in (model, *others):
+        if not isinstance(one, BaseChatModel):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"resilient_model() takes chat models, not a {type(one).__name__}")
+    if on_failure not in ("raise", "answer"):
+        raise ConfigError(f"on_failure must be 'raise' or 'answer', not {on_failure!r}")
+    base = type(model)
+    known = cast("Plan | None", getattr(base, _PLAN, None))
+    if known is not None:
+        raise ConfigError("the model is resilient already; give its fallbacks where it is made so")
+    plan = Plan(boundary, language, on_failure == "raise", cast("tuple[AnyRunnable, ...]", others))
+    return _twin(model, base, plan)
+
+
+def _twin(model: Any, base: type[Any], plan: Plan) -> Any:
+    twin = model.model_copy()
+    object.__setattr__(twin, "__class__", _resilient_class(base, plan))
+    return twin
+
+
+def _plain(model: Any, base: type[Any]) -> Any:
+    """The model as it is without us."""
+    twin = model.model_copy()
+    object.__setattr__(twin, "__class__", base)
+    return twin
+
+
+def _resilient_class(base: type[Any], plan: Plan) -> type[Any]:
+    """A subclass whose calls go through `plan`."""
+
+    def generate(
+        self: Any, messages: list[list[BaseMessage]], *args: Any, **kwargs: Any
+    ) -> LLMResult:
+        model = _plain(self, base)
+        if not plan.opens():
+            return model.generate(messages, *args, **kwargs)
+        calls = [_Generation(plan, model, prompt, args, kwargs) for prompt in messages]
+        return _joined([call.result(drive(call.prompt.exchange, call.make)) for call in calls])
+
+    async def agenerate(
+        self: Any, messages: list[list[BaseMessage]], *args: Any, **kwargs: Any
+    ) -> LLMResult:
+        model = _plain(self, base)
+        if not plan.opens():
+            return await model.agenerate(messages, *args, **kwargs)
+        calls = [_Generation(plan, model, prompt, args, kwargs) for prompt in messages]
+        return _joined(
+            [call.result(await adrive(call.prompt.exchange, call.amake)) for call in calls]
+        )
+
+    def stream(self: Any, input: Any, config: Any = None, **kwargs: Any) -> Iterator[Any]:
+        model = _plain(self, base)
+        if not plan.opens():
+            return model.stream(input, config, **kwargs)
+        return restreamed(plan, model, messages_of(input), config, kwargs)
+
+    def astream(self: Any, input: Any, config: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
+        model = _plain(self, base)
+        if not plan.opens():
+            return model.astream(input, config, **kwargs)
+        return arestreamed(plan, model, messages_of(input), config, kwargs)
+
+    def bind_tools(self: Any, tools: Any, **kwargs: Any) -> Any:
+        model = _plain(self, base)
+        bound: Any = model.bind_tools(tools, **kwargs)
+        others = _bound_alike(plan.others, "bind_tools", tools, kwargs)
+        if getattr(bound, "bound", None) is not model:
+            return Alternatives(_with(plan, others), bound)
+        own = frozenset(cast("dict[str, Any]", bound.kwargs))
+        twin = _twin(model, base, _with(plan, others, own))
+        return bound.model_copy(update={"bound": twin})
+
+    def with_structured_output(self: Any, schema: Any = None, **kwargs: Any) -> Any:
+        chain = _plain(self, base).with_structured_output(schema, **kwargs)
+        others = _bound_alike(plan.others, "with_structured_output", schema, kwargs)
+        return Alternatives(_with(plan, others), chain)
+
+    made = (generate, agenerate, stream, astream, bind_tools, with_structured_output)
+    body: dict[str, Any] = {
+        _PLAN: plan,
+        **{method.__name__: method for method in made},
+        "__module__": base.__module__,
+        "__qualname__": base.__qualname__,
+        "__doc__": base.__doc__,
+    }
+    return cast("Any", type)(base.__name__, (base,), body)
+
+
+def _with(plan: Plan, others: Sequence[AnyRunnable], own: frozenset[str] = frozenset()) -> Plan:
+    return Plan(plan.boundary, plan.language, plan.raises, tuple(others), own)
+
+
+def _bound_alike(
+    others: Sequence[AnyRunnable], method: str, what: Any, kwargs: dict[str, Any]
+) -> list[AnyRunnable]:
+    """The fallbacks, bound as the model is; one that does not take an option goes without it."""
+    bound: list[AnyRunnable] = []
+    for other in others:
+        bind = getattr(other, method)
+        try:
+            bound.append(bind(what, **kwargs))
+        except (TypeError, ValueError):
+            known = {
+                name: kwargs[name] for name in ("tool_choice", "include_raw") if name in kwargs
+            }
+            bound.append(bind(what, **known))
+    return bound
+
+
+class _Generation:
+    """One prompt on its way through `generate`."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        model: Any,
+        messages: Sequence[BaseMessage],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        named = dict(zip(("stop", "callbacks"), args, strict=False))
+        self.kwargs = {**named, **kwargs}
+        self.model = model
+        callbacks = self.kwargs.get("callbacks")
+        self.prompt = Prompt(plan, model, messages, callbacks, _read)
+
+    def make(self, step: Ask) -> LLMResult:
+        messages = self.prompt.shortening.messages(step)
+        if step.target == 0:
+            return self.model.generate([messages], **self._own())
+        other = self.prompt.plan.others[step.target - 1]
+        return _result(other.invoke(messages, self._config(), **self._generic()))
+
+    async def amake(self, step: Ask) -> LLMResult:
+        messages = await self.prompt.shortening.amessages(step)
+        if step.target == 0:
+            return await self.model.agenerate([messages], **self._own())
+        other = self.prompt.plan.others[step.target - 1]
+        return _result(await other.ainvoke(messages, self._config(), **self._generic()))
+
+    def result(self, outcome: Outcome[LLMResult]) -> LLMResult:
+        """What `generate` gives back."""
+        answer = outcome.answer
+        if answer is None:
+            return _result(self.prompt.lost(outcome))
+        message = _message(answer)
+        changed = message if message is None else self.prompt.taken(message, outcome)
+        if changed is message or changed is None:
+            return answer
+        first = cast("ChatGeneration", answer.generations[0][0])
+        noted = first.model_copy(update={"message": changed})
+        return answer.model_copy(update={"generations": [[noted]]})
+
+    def _own(self) -> dict[str, Any]:
+        """What the model itself is called with; a run's id is given to its first attempt."""
+        kwargs = dict(self.kwargs)
+        self.kwargs.pop("run_id", None)
+        return kwargs
+
+    def _config(self) -> RunnableConfig:
+        names = ("callbacks", "tags", "metadata", "run_name")
+        given = {name: self.kwargs.get(name) for name in names}
+        return cast("RunnableConfig", {k: v for k, v in given.items() if v is not None})
+
+    def _generic(self) -> dict[str, Any]:
+        kwargs = generic(self.kwargs, self.prompt.plan.own)
+        if self.kwargs.get("stop") is not None:
+            kwargs["stop"] = self.kwargs["stop"]
+        return kwargs
+
+
+def _message(result: LLMResult) -> BaseMessage | None:
+    first: Any = result.generations[0][0] if result.generations and result.generations[0] else None
+    return first.message if isinstance(first, ChatGeneration) else None
+
+
+def _read(result: LLMResult) -> Any:
+    return read_message(_message(result))
+
+
+def _result(message: Any) -> LLMResult:
+    return LLMResult(generations=[[ChatGeneration(message=message)]])
+
+
+def _joined(results: Sequence[LLMResult]) -> LLMResult:
+    if len(results) == 1:
+        return results[0]
+    runs = [run for result in results for run in result.run or ()]
+    output = results[0].llm_output if results else None
+    return LLMResult(
+        generations=[result.generations[0] for result in results],
+        llm_output=output,
+        run=runs or None,
+    )

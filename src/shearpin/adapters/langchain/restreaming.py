@@ -1,0 +1,191 @@
+"""Streams of a resilient model.
+
+Contract: parts without anything to see are held back, so that an attempt that fails before the
+first word is made again unseen. Once something was given out, the stream goes on or ends: it is
+begun anew only where the settings say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing, closing
+from typing import Any, cast
+
+from langchain_core.messages import AIMessageChunk, BaseMessage
+
+from shearpin.adapters.answers import fault_of, fault_words, is_usable
+from shearpin.adapters.attempts import Attempt, attempting
+from shearpin.adapters.langchain.plans import AnyRunnable, Plan, Prompt, generic
+from shearpin.adapters.messages import MARK
+from shearpin.boundary.modelcalls import Ask, Step
+
+__all__ = ["arestreamed", "restreamed"]
+
+_END = object()
+
+
+class _Stream:
+    """One call that streams: what was held back, given out and received."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        model: AnyRunnable,
+        messages: Sequence[BaseMessage],
+        config: Mapping[str, Any] | None,
+        kwargs: dict[str, Any],
+    ) -> None:
+        callbacks = (config or {}).get("callbacks")
+        self.prompt = Prompt(plan, model, messages, callbacks, None)
+        self.exchange = self.prompt.exchange
+        self.model = model
+        self.config = dict(config or {})
+        self.kwargs = kwargs
+        self.attempt = self.exchange.attempt()
+        self.held: list[Any] = []
+        self.whole: Any = None
+        self.emitted = False
+
+    def begin(self, step: Ask) -> Attempt:
+        """A new attempt."""
+        self.attempt = self.exchange.attempt()
+        self.held, self.whole, self.emitted = [], None, False
+        return self.attempt
+
+    def target(self, step: Ask) -> tuple[AnyRunnable, dict[str, Any], dict[str, Any]]:
+        """Whom to ask, with which configuration and arguments."""
+        config = dict(self.config)
+        self.config.pop("run_id", None)  # it is given to the first attempt
+        if step.target == 0:
+            return self.model, config, self.kwargs
+        kwargs = generic(self.kwargs, self.prompt.plan.own)
+        if self.kwargs.get("stop") is not None:
+            kwargs["stop"] = self.kwargs["stop"]
+        return self.prompt.plan.others[step.target - 1], config, kwargs
+
+    def takes(self, chunk: Any) -> list[Any]:
+        """One more part; what may be given out now."""
+        self.whole = chunk if self.whole is None else self.whole + chunk
+        if not self.emitted and not _is_seen(chunk):
+            self.held.append(chunk)
+            return []
+        out = [*self.held, chunk] if not self.emitted else [chunk]
+        if not self.emitted:
+            record = self.exchange.call.record()
+            if record is not None:
+                told = {**out[0].response_metadata, MARK: record}
+                out[0] = out[0].model_copy(update={"response_metadata": told})
+        self.held, self.emitted = [], True
+        return out
+
+    def ended(self) -> Step:
+        """An attempt has come to its end."""
+        fault = None if self.whole is None else fault_of(self.whole)
+        fault = fault if self.whole is not None else "empty"
+        call = self.exchange.call
+        if fault is not None and self.emitted:
+            return call.was_read(fault, fault_words(fault))
+        usable = fault is None or is_usable(self.whole, fault) if self.whole is not None else False
+        said = "" if fault is None else fault_words(fault)
+        return call.answered(fault, said, usable=usable)
+
+    def failed(self, error: Exception) -> Step:
+        """An attempt has failed; text that was held back has been seen by nobody."""
+        self.exchange.emitted = self.emitted
+        return self.exchange.failed(error, self.attempt)
+
+    def last(self, step: Step) -> list[Any]:
+        """What is still to be given out when all is over; raises where there is no answer."""
+        outcome = self.exchange.outcome(step)
+        if outcome.failure is None:
+            return self.held
+        text = outcome.text
+        message = self.prompt.lost(outcome)
+        content = str(message.content)  # pyright: ignore[reportUnknownMemberType]
+        rest = content.removeprefix(text.rstrip()) if text.strip() else content
+        return [AIMessageChunk(content=rest, response_metadata=message.response_metadata)]
+
+
+def restreamed(
+    plan: Plan,
+    model: AnyRunnable,
+    messages: Sequence[BaseMessage],
+    config: Mapping[str, Any] | None,
+    kwargs: dict[str, Any],
+) -> Iterator[Any]:
+    """The parts of an answer, of the first attempt that gives one."""
+    stream = _Stream(plan, model, messages, config, kwargs)
+    exchange = stream.exchange
+    step: Step = exchange.call.first()
+    while isinstance(step, Ask):
+        if step.wait_seconds:
+            exchange.waits()
+            exchange.bounds.sleep(step.wait_seconds)
+        attempt = stream.begin(step)
+        try:
+            prompt = stream.prompt.shortening.messages(step)
+            target, own, arguments = stream.target(step)
+            with closing(cast("Any", target).stream(prompt, own, **arguments)) as parts:
+                while True:
+                    with attempting(attempt):
+                        chunk = next(parts, _END)
+                    if chunk is _END:
+                        break
+                    yield from stream.takes(chunk)
+        except Exception as error:
+            step = stream.failed(error)
+        else:
+            step = stream.ended()
+    yield from stream.last(step)
+
+
+async def arestreamed(
+    plan: Plan,
+    model: AnyRunnable,
+    messages: Sequence[BaseMessage],
+    config: Mapping[str, Any] | None,
+    kwargs: dict[str, Any],
+) -> AsyncIterator[Any]:
+    """`restreamed`, for asynchronous code."""
+    stream = _Stream(plan, model, messages, config, kwargs)
+    exchange = stream.exchange
+    step: Step = exchange.call.first()
+    while isinstance(step, Ask):
+        if step.wait_seconds:
+            exchange.waits()
+            await exchange.bounds.asleep(step.wait_seconds)
+        attempt = stream.begin(step)
+        try:
+            prompt = await stream.prompt.shortening.amessages(step)
+            target, own, arguments = stream.target(step)
+            async with aclosing(cast("Any", target).astream(prompt, own, **arguments)) as parts:
+                while True:
+                    with attempting(attempt):
+                        chunk = await anext(parts, _END)
+                    if chunk is _END:
+                        break
+                    for part in stream.takes(chunk):
+                        yield part
+        except Exception as error:
+            step = stream.failed(error)
+        else:
+            step = stream.ended()
+    for part in stream.last(step):
+        yield part
+
+
+def _is_seen(chunk: Any) -> bool:
+    """Whether there is anything to see in a part of an answer."""
+    content: object = chunk.content
+    if isinstance(content, list):
+        seen = any(map(_shows, cast("list[object]", content)))
+    else:
+        seen = bool(content)
+    return seen or bool(getattr(chunk, "tool_call_chunks", None))
+
+
+def _shows(block: object) -> bool:
+    if not isinstance(block, dict):
+        return True
+    held = cast("dict[str, object]", block)
+    return held.get("type") not in ("text", "text_delta") or bool(held.get("text"))
