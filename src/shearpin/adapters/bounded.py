@@ -19,7 +19,6 @@ from langgraph import errors
 from langgraph.errors import GraphBubbleUp
 
 from shearpin.adapters.bounds import Bounds
-from shearpin.adapters.inner import WITHIN, Inner, calls_within
 from shearpin.adapters.metering import cut_in
 from shearpin.adapters.outcomes import is_about_arguments, message_in
 from shearpin.adapters.packing import pack, unpack
@@ -28,6 +27,7 @@ from shearpin.adapters.signals import Stop, stop_in
 from shearpin.adapters.timing import CutOff, atimed, timed
 from shearpin.adapters.toolroom import ToolRoom
 from shearpin.boundary.calls import CallInfo, Hooks
+from shearpin.boundary.inner import Inner, attempt_within, calls_within
 from shearpin.boundary.results import ResultArtifact, ToolResult
 from shearpin.boundary.runner import ToolCallRunner
 from shearpin.boundary.settings import Fallback
@@ -138,27 +138,20 @@ class _Job:
     def attempt(self, execute: Callable[[], Any]) -> Any:
         """Run the tool once."""
         self._begins()
-        token = WITHIN.set(self.inner)
-        try:
+        with attempt_within(self.inner):
             return timed(self.asked.spending, self.asked.request.name, execute)
-        finally:
-            WITHIN.reset(token)
 
     async def aattempt(self, execute: Callable[[], Awaitable[Any]]) -> Any:
         """`attempt`, for asynchronous tools."""
         self._begins()
-        token = WITHIN.set(self.inner)
-        try:
+        with attempt_within(self.inner):
             return await atimed(self.asked.spending, self.asked.request.name, execute)
-        finally:
-            WITHIN.reset(token)
 
     def _begins(self) -> None:
         halt = self.run.stopped if self.made > 0 else None
         if halt is not None:  # the run was stopped during the wait
             raise Stop(halt)
         self.made += 1
-        self.inner.calls, self.inner.raised = 0, None
 
     # -- hooks ----------------------------------------------------------------------------------
 

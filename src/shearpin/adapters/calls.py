@@ -22,7 +22,6 @@ from langgraph.errors import GraphBubbleUp
 
 from shearpin.adapters.attempts import discarded
 from shearpin.adapters.exhaustion import over_failures
-from shearpin.adapters.inner import calls_within, raised_within
 from shearpin.adapters.messages import requests_of
 from shearpin.adapters.metering import spending_of
 from shearpin.adapters.outcomes import result_of, status_of_error
@@ -34,6 +33,7 @@ from shearpin.adapters.settling import Chunks, Outcome, fact_usage, outcome_of
 from shearpin.adapters.signals import HardStop, PausingStop, Stop, stop_in
 from shearpin.adapters.spending import Closed
 from shearpin.adapters.starting import ModelStart
+from shearpin.boundary.inner import calls_within, raised_within
 from shearpin.events import (
     CallStatus,
     ModelCalled,

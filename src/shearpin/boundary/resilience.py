@@ -9,113 +9,25 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
-import os
-import random
 import sys
-import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypedDict, Unpack, cast, overload
 
-from shearpin import clock
-from shearpin.boundary.calls import CallInfo, Hooks
-from shearpin.boundary.classification import Rule, classify
+from shearpin.boundary.classification import Rule
+from shearpin.boundary.making import Making, Resilience
 from shearpin.boundary.results import ToolResult
-from shearpin.boundary.runner import ToolCallRunner
 from shearpin.boundary.settings import Availability, Effects, Fallback, Retries, ToolPolicy
-from shearpin.boundary.surroundings import Surroundings, surroundings
 from shearpin.core.tools import ToolFacts
 from shearpin.errors import ConfigError
 from shearpin.stores.base import Store
-from shearpin.stores.opening import open_store
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
-    from shearpin.boundary.availability import AvailabilityBreaker
-
-__all__ = ["Resilience", "resilient"]
+__all__ = ["Options", "Wraps", "resilient"]
 
 P = ParamSpec("P")
-
-_NUMBERS = itertools.count(1)
-
-
-@dataclass(frozen=True)
-class Resilience:
-    """How one tool or function is made resilient, and what its calls share.
-
-    Attributes:
-        policy: what is done about failures.
-        facts: what is declared of it.
-        rules: classifications of the user's.
-        store: None: the guarded run's, else one in memory.
-        language: None: the guarded run's, else English.
-        now: monotonic seconds. sleep, asleep: waits. uniform: the source of jitter.
-    """
-
-    policy: ToolPolicy
-    facts: ToolFacts | None = None
-    rules: Sequence[Rule] = ()
-    store: str | Store | None = None
-    language: Literal["en", "zh"] | None = None
-    now: clock.Clock = clock.monotonic
-    epoch: clock.Clock = clock.epoch
-    sleep: Callable[[float], object] = clock.sleep
-    asleep: Callable[[float], Awaitable[object]] = clock.asleep
-    uniform: Callable[[float, float], float] = random.uniform
-    _opened: list[Store] = field(default_factory=list["Store"], compare=False, repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
-
-    def runner(self, around: Surroundings) -> ToolCallRunner:
-        """What runs a call in these surroundings."""
-        store = self._store(around)
-        return ToolCallRunner(
-            store,
-            lambda error: classify(error, self.rules),
-            tally=around.tally,
-            breaker=functools.partial(_breaker, store),
-            now=self.now,
-            epoch=self.epoch,
-            sleep=self.sleep,
-            asleep=self.asleep,
-            uniform=self.uniform,
-            fault=around.fault,
-        )
-
-    def call(
-        self, tool: str, args: Mapping[str, object], around: Surroundings, call_id: str = ""
-    ) -> CallInfo:
-        """A call, with an identity of its own where the host gives it none."""
-        if around.task:
-            identity = f"{around.task}:{call_id}"
-        else:
-            identity = f"once:{os.getpid()}:{self.epoch()}:{next(_NUMBERS)}"
-        return CallInfo(tool, args, identity, around.thread, self.facts)
-
-    def hooks(self, tool: str, around: Surroundings) -> Hooks:
-        """What the surroundings add to a call."""
-        return Hooks(admit=functools.partial(around.admit, tool), waiting=around.waiting)
-
-    def _store(self, around: Surroundings) -> Store:
-        if self.store is None and around.store is not None:
-            return around.store
-        with self._lock:
-            if not self._opened:
-                self._opened.append(open_store("memory:" if self.store is None else self.store))
-            return self._opened[0]
-
-    def __reduce__(self) -> tuple[type[Resilience], tuple[object, ...]]:
-        given = (self.policy, self.facts, self.rules, self.store, self.language)
-        return (Resilience, (*given, self.now, self.epoch, self.sleep, self.asleep, self.uniform))
-
-
-def _breaker(store: Store, name: str, settings: Availability) -> AvailabilityBreaker:
-    from shearpin.boundary.availability import AvailabilityBreaker
-
-    return AvailabilityBreaker(store, name, settings)
 
 
 class Options(TypedDict, total=False):
@@ -238,32 +150,31 @@ def resilient_function(function: Callable[..., object], how: Resilience) -> Call
     except (TypeError, ValueError) as error:  # some built-in functions do not tell
         raise ConfigError(f"resilient() cannot read the signature of {function!r}") from error
 
-    def prepared(
-        args: tuple[object, ...], kwargs: dict[str, object]
-    ) -> tuple[ToolCallRunner, CallInfo, ToolPolicy, Hooks]:
-        around = surroundings()
-        call = how.call(name, _named(signature, args, kwargs), around)
-        return how.runner(around), call, how.policy, how.hooks(name, around)
-
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - the question is not whether it has one
     ):
 
         @functools.wraps(function)
         async def aresilient(*args: object, **kwargs: object) -> ToolResult:
-            runner, call, policy, hooks = prepared(args, kwargs)
+            made = Making(how, name, _named(signature, args, kwargs))
 
             async def execute() -> object:
-                return await cast("Awaitable[object]", function(*args, **kwargs))
+                with made.attempt():
+                    return await cast("Awaitable[object]", function(*args, **kwargs))
 
-            return await runner.arun(call, execute, policy, hooks)
+            return await made.arun(execute)
 
         return _telling(aresilient, signature)
 
     @functools.wraps(function)
     def plain(*args: object, **kwargs: object) -> ToolResult:
-        runner, call, policy, hooks = prepared(args, kwargs)
-        return runner.run(call, lambda: function(*args, **kwargs), policy, hooks)
+        made = Making(how, name, _named(signature, args, kwargs))
+
+        def execute() -> object:
+            with made.attempt():
+                return function(*args, **kwargs)
+
+        return made.run(execute)
 
     return _telling(plain, signature)
 

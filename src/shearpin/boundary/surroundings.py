@@ -27,6 +27,10 @@ def _waiting(begins: bool) -> None:
     return None
 
 
+def _settle(attempts: int) -> None:
+    return None
+
+
 def _fault(where: str, error: BaseException) -> None:
     return None
 
@@ -44,6 +48,7 @@ class Surroundings:
         language: of its words.
         admit: whether its budget has room for one more call of a tool, after so many seconds.
         waiting: told that a wait begins (True) or ends.
+        settle: told, when the call is over, how many attempts were made.
         fault: told of failures of the boundary itself.
     """
 
@@ -54,6 +59,7 @@ class Surroundings:
     language: Literal["en", "zh"] | None = None
     admit: Callable[[str, float], bool] = _admit
     waiting: Callable[[bool], None] = _waiting
+    settle: Callable[[int], None] = _settle
     fault: Callable[[str, BaseException], None] = _fault
 
 

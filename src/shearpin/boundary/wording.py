@@ -81,8 +81,8 @@ _EFFECTS: dict[Language, dict[str, str]] = {
 }
 
 _UNKNOWN: dict[Language, str] = {
-    "en": "{tool}: no clear answer came back ({reason}{tries}), so it may or may not have happened. Verify with a read before trying again; do not repeat it blindly.",
-    "zh": "{tool}：没有收到明确的答复（{reason}{tries}），它可能已经生效，也可能没有。请先用只读操作核实，不要盲目重复。",
+    "en": "{tool} failed ({reason}{tries}){told} No clear answer came back, so it may or may not have happened. Verify with a read before trying again; do not repeat it blindly.",
+    "zh": "{tool} 失败（{reason}{tries}）{told}没有收到明确的答复，它可能已经生效，也可能没有。请先用只读操作核实，不要盲目重复。",
 }
 
 _SUBSTITUTES: dict[Language, dict[str, str]] = {
@@ -120,13 +120,14 @@ def failure_words(
     if refusal is not None:
         return refusal.format(tool=tool, wait=wait)
     reason, tries = _reason(kind, language), _tries(attempts, elapsed, language)
+    told = "" if kind in _CLOSED else _told(detail, language)
     if unknown:
-        return _UNKNOWN[language].format(tool=tool, reason=reason, tries=tries)
+        told = told or ("。" if language == "zh" else ".")
+        return _UNKNOWN[language].format(tool=tool, reason=reason, tries=tries, told=told)
     advice = _ADVICE[language]
     if kind in _CLOSED:
-        told, key = "", "closed"
+        key = "closed"
     else:
-        told = _told(detail, language)
         key = "wait" if wait and category is not ErrorCategory.FATAL else kind
     if key not in advice:
         key = category.value if category is not None else "fatal"

@@ -6,9 +6,11 @@ that no boundary runs has none of this.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["WITHIN", "Inner", "calls_within", "raised_within"]
+__all__ = ["WITHIN", "Inner", "attempt_within", "calls_within", "raised_within"]
 
 
 class Inner:
@@ -42,3 +44,14 @@ def raised_within(error: BaseException) -> None:
     inner = WITHIN.get()
     if inner is not None:
         inner.raised = error
+
+
+@contextmanager
+def attempt_within(inner: Inner) -> Generator[None]:
+    """One attempt, of which `inner` tells afterwards what went on."""
+    inner.calls, inner.raised = 0, None
+    token = WITHIN.set(inner)
+    try:
+        yield
+    finally:
+        WITHIN.reset(token)
