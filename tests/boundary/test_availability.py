@@ -93,9 +93,9 @@ def test_a_probe_without_a_word_is_given_to_another() -> None:
     assert second.probe
     breaker.succeeded(lost)  # too late to count
     assert breaker.state() == "half_open"
-    breaker.gave_up(lost)
+    breaker.released(lost)
     assert isinstance(breaker.admit(), Refused)
-    breaker.gave_up(second)
+    breaker.released(second)
     third = breaker.admit()
     breaker.succeeded(third)
     assert breaker.state() == "closed"
@@ -111,7 +111,7 @@ def test_what_was_admitted_before_it_opened_says_nothing_afterwards() -> None:
     breaker.succeeded(early[5])
     assert breaker.admit() == Refused(25.0)
     breaker.succeeded(Refused(1.0))
-    breaker.gave_up(early[5])
+    breaker.released(early[5])
     assert breaker.state() == "open"
 
 
@@ -270,7 +270,7 @@ class AvailabilityMachine(RuleBasedStateMachine):
             found, ticket, _ = self.open.pop(number % len(self.open))
             if self.naive.probe is ticket:
                 self.naive.probe = None
-            self.pair[0].gave_up(found)
+            self.pair[0].released(found)
 
     @rule(seconds=st.sampled_from([1.0, 7.0, 12.0, 31.0, 70.0]))
     def wait(self, seconds: float) -> None:

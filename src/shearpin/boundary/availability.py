@@ -140,7 +140,7 @@ class AvailabilityBreaker:
         """
         self._told(admitted, 1)
 
-    def gave_up(self, admitted: Admission) -> None:
+    def released(self, admitted: Admission) -> None:
         """A call ended without saying anything about the other side, e.g. was cancelled: a probe
         is free for another. Raises `StoreError` where the store fails."""
 
