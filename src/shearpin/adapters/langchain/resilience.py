@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 from langchain.agents.middleware.types import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.tools import BaseTool
 from langgraph.types import Command
 
 from shearpin.adapters import toolcalls
@@ -26,6 +27,7 @@ from shearpin.adapters.calls import current_run
 from shearpin.adapters.exhaustion import too_much_failed, wrap_up_note
 from shearpin.adapters.langchain.attempted import Shortening, request_for_fallback
 from shearpin.adapters.langchain.tenancy import Tenancy, ambient_config
+from shearpin.adapters.langgraph.wiring import annotated
 from shearpin.adapters.messages import unanswered
 from shearpin.adapters.modelcalls import Exchange, Outcome, adrive, drive, opened, read_message
 from shearpin.adapters.reports import report_of
@@ -33,6 +35,7 @@ from shearpin.adapters.run import Run
 from shearpin.boundary.boundary import Boundary
 from shearpin.boundary.endings import FAMILY
 from shearpin.boundary.modelcalls import Ask, UselessAnswer
+from shearpin.core.tools import ToolFacts
 from shearpin.errors import ConfigError
 from shearpin.recipe import Guard
 from shearpin.report.model import Report
@@ -84,6 +87,9 @@ class ResilienceMiddleware(_Middleware):
         on_failure: what follows where no model gives a usable answer: `answer` (default) ends the
             agent with a short, honest message, `raise` raises the model's own error.
         language: of what models and users read, `en` or `zh`.
+        facts: what is known of tools, by name: only those that are declared read-only or idempotent
+            are run again after a failure in which they may have acted. What tools say of themselves
+            (MCP annotations) is known without that.
         options: the fields of `Boundary`, e.g. `models=[fallback]`.
 
     Put it after `GuardMiddleware`, and before LangChain's middleware that retries or falls back by
@@ -103,6 +109,7 @@ class ResilienceMiddleware(_Middleware):
         *,
         on_failure: Literal["answer", "raise"] = "answer",
         language: Literal["en", "zh"] = "en",
+        facts: Mapping[str, ToolFacts] | None = None,
         **options: object,
     ) -> None:
         super().__init__()
@@ -114,8 +121,11 @@ class ResilienceMiddleware(_Middleware):
         self.boundary = boundary if boundary is not None else boundary_with(options)
         self._raises = on_failure == "raise"
         calls = replace(self.boundary, nodes=_NO_NODE, alternative={}, substitute={})
-        self._guard = Guard(detectors=(), repair="off", language=language, boundary=calls)
+        self._guard = Guard(
+            detectors=(), repair="off", language=language, boundary=calls, tools=dict(facts or {})
+        )
         self._tenancy = Tenancy(self._guard)
+        self._asked: set[str] = set()
 
     def report(self, thread: str | None = None) -> Report:
         """The report of the latest turn of a thread, or of all.
@@ -228,6 +238,7 @@ class ResilienceMiddleware(_Middleware):
                 "Mapping[str, Any]",
                 getattr(cast("Any", request).runtime, "config", None) or ambient_config(),
             )
+            self._learn(request.tool)
             run = current_run() or self._tenancy.of_tool_call(request.state, config)
             if run is None or self._bounds_of(run) is None:
                 return None
@@ -235,6 +246,16 @@ class ResilienceMiddleware(_Middleware):
         except Exception as error:
             logger.warning("shearpin: the middleware could not find its run: %r", error)
             return None
+
+    def _learn(self, tool: BaseTool | None) -> None:
+        """Take in what a tool says of itself."""
+        known = self._guard.settings.tools
+        if tool is None or tool.name in known or tool.name in self._asked:
+            return
+        self._asked.add(tool.name)
+        facts = annotated(tool)
+        if facts is not None:
+            cast("dict[str, ToolFacts]", known)[tool.name] = facts
 
     def _answer(self, call: _Call, outcome: Outcome[AnyResponse]) -> AnyResponse:
         bounds, language = call.bounds, call.bounds.language
@@ -253,11 +274,11 @@ class ResilienceMiddleware(_Middleware):
                 halt = too_much_failed(bounds)
                 last, reason = AIMessage(halt.message), halt.reason
             return noted(last, {"reason": reason, **(outcome.record or {})})
-        message = message_in(answer)
-        if message is None or (outcome.record is None and outcome.fault is None and not ends):
+        message, told = message_in(answer), dict(outcome.record or {})
+        useless = outcome.fault is not None and bounds.boundary.answers.again > 0
+        if message is None or not (told or useless or ends):
             return answer
-        told = dict(outcome.record or {})
-        if outcome.fault is not None and bounds.boundary.answers.again:
+        if useless:
             message = as_answer(message, outcome.fault, language)
             told["fault"] = outcome.fault
         if ends:
