@@ -1,50 +1,33 @@
 """A tool call within an error boundary: run through its runner, and answered whatever happens.
 
-Contract: a tool that raises is answered with a `ToolMessage` that says what can be done now; what
-it gives back where it works is passed on as it is, and so is an answer that the host or the tool
-itself has made of a failure. Interrupts, cancellation and stops of the run leave untouched. Each
-attempt after the first holds a tool call in the budget; one that was not made holds none.
+Contract: a tool that raises is answered with a `ToolMessage` that says what can be done now.
+Interrupts, cancellation and stops of the run leave untouched; a cancellation of our own, because a
+call beside it has failed for good, is answered. Each attempt after the first holds a tool call in
+the budget; one that was not made holds none. A fault of the boundary itself is reported, and leaves
+the call as it would be without a boundary: it is never a reason to run a tool twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, cast
-
-from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool
-from langgraph import errors
-from langgraph.errors import GraphBubbleUp
+from typing import TYPE_CHECKING, Any
 
 from shearpin.adapters.bounds import Bounds
-from shearpin.adapters.metering import cut_in
-from shearpin.adapters.outcomes import is_about_arguments, message_in
-from shearpin.adapters.packing import pack, unpack
 from shearpin.adapters.run import Run
-from shearpin.adapters.signals import Stop, stop_in
-from shearpin.adapters.timing import CutOff, atimed, timed
-from shearpin.adapters.toolroom import ToolRoom
-from shearpin.boundary.calls import CallInfo, Hooks
-from shearpin.boundary.inner import Inner, attempt_within, calls_within
-from shearpin.boundary.results import ResultArtifact, ToolResult
+from shearpin.adapters.siblings import batch_of
+from shearpin.adapters.timing import atimed, timed
+from shearpin.adapters.tooljob import Job
+from shearpin.boundary.calls import recorded
+from shearpin.boundary.categories import ErrorCategory
+from shearpin.boundary.results import ToolResult
 from shearpin.boundary.runner import ToolCallRunner
-from shearpin.boundary.settings import Fallback
-from shearpin.boundary.steps import Perform
 
 if TYPE_CHECKING:
     from shearpin.adapters.toolcalls import Asked
 
 __all__ = ["abounded", "bounded", "runner_of"]
-
-_invalid_resume = cast(
-    "Callable[[BaseException], bool] | None", getattr(errors, "is_invalid_resume", None)
-)
-
-
-class _NoRoomError(Exception):
-    """A fallback was not called, because the budget has no room for it."""
 
 
 def bounded(run: Run, bounds: Bounds, asked: Asked, execute: Callable[[], Any]) -> Any:
@@ -53,17 +36,28 @@ def bounded(run: Run, bounds: Bounds, asked: Asked, execute: Callable[[], Any]) 
     Raises:
         BaseException: control flow, a stop of the run; in a mode that does not act, anything.
     """
-    job = _Job(run, bounds, asked, loop=False)
+    job = Job(run, bounds, asked, loop=False)
     if not job.acts:
         try:
             return timed(asked.spending, asked.request.name, execute)
         except Exception as error:
             job.observed(error)
             raise
-    runner, attempt = runner_of(run, bounds), partial(job.attempt, execute)
+    beside = _Beside(bounds, asked, job)
     try:
-        return job.answer(runner.run(job.info, attempt, job.policy, job.hooks))
+        kept_back = beside.join()
+        if kept_back is not None:
+            return job.answer(kept_back)
+        runner, attempt = runner_of(run, bounds), partial(job.attempt, execute)
+        return job.answer(beside.done(runner.run(job.info, attempt, job.policy, job.hooks)))
+    except Exception as error:
+        if not _is_fault(run, job, error):
+            raise
+        return (
+            _left(job, error) if job.begun else timed(asked.spending, asked.request.name, execute)
+        )
     finally:
+        beside.leave()
         job.room.settle(job.made)
 
 
@@ -71,17 +65,33 @@ async def abounded(
     run: Run, bounds: Bounds, asked: Asked, execute: Callable[[], Awaitable[Any]]
 ) -> Any:
     """`bounded`, for asynchronous hosts."""
-    job = _Job(run, bounds, asked, loop=True)
+    job = Job(run, bounds, asked, loop=True)
     if not job.acts:
         try:
             return await atimed(asked.spending, asked.request.name, execute)
         except Exception as error:
             job.observed(error)
             raise
-    runner, attempt = runner_of(run, bounds), partial(job.aattempt, execute)
+    beside = _Beside(bounds, asked, job)
     try:
-        return job.answer(await runner.arun(job.info, attempt, job.policy, job.hooks))
+        kept_back = beside.join()
+        if kept_back is not None:
+            return job.answer(kept_back)
+        runner, attempt = runner_of(run, bounds), partial(job.aattempt, execute)
+        result = await runner.arun(job.info, attempt, job.policy, job.hooks)
+        return job.answer(beside.done(result))
+    except asyncio.CancelledError:
+        if not beside.gave_up():
+            raise
+        return job.answer(beside.cut_off())
+    except Exception as error:
+        if not _is_fault(run, job, error):
+            raise
+        if job.begun:
+            return _left(job, error)
+        return await atimed(asked.spending, asked.request.name, execute)
     finally:
+        beside.leave()
         job.room.settle(job.made)
 
 
@@ -103,141 +113,76 @@ def runner_of(run: Run, bounds: Bounds) -> ToolCallRunner:
     )
 
 
-class _Job:
-    """One tool call within a boundary."""
+def _is_fault(run: Run, job: Job, error: Exception) -> bool:
+    """Whether an error is one of the boundary itself; then it is reported."""
+    if error is job.raised or job.passes(error):
+        return False
+    run.fault("boundary.tool", error)
+    return True
 
-    def __init__(self, run: Run, bounds: Bounds, asked: Asked, *, loop: bool) -> None:
-        self.run = run
-        self.bounds = bounds
-        self.asked = asked
-        self.loop = loop
-        self.acts = bounds.acts(asked.request.name, asked.place.node)
-        self.policy = bounds.boundary.policy(asked.request.name)
-        self.room = ToolRoom(run, asked.spending, asked.call, asked.place)
-        self.made = 0
-        self.inner = Inner()
-        calls_within()  # of the tool call that this one is made in, if there is one
 
-    @property
-    def info(self) -> CallInfo:
-        """The call, host-free."""
-        request = self.asked.request
-        args = request.args if isinstance(request.args, Mapping) else {"input": request.args}
-        facts = self.run.state.judge.ask(
-            lambda session: session.settings.tools.get(request.name), None
+def _left(job: Job, fault: Exception) -> Any:
+    """What a call comes to whose boundary has failed after the tool was run, or might have been."""
+    if job.given:
+        return job.given[-1]
+    if job.raised is not None:
+        raise job.raised
+    return job.answer(
+        ToolResult(
+            False,
+            ErrorCategory.RETRYABLE,
+            job.asked.request.name,
+            error_type="store",
+            attempts=0,
+            error=fault,
         )
-        return CallInfo(request.name, args, self.asked.call, self.bounds.thread, facts)
+    )
 
-    def observed(self, error: BaseException) -> None:
-        """A failure in a mode that does not act: counted."""
-        if not self._passes(error):
-            self.bounds.tally.error(self.bounds.classify(error), tool=self.asked.request.name)
 
-    # -- attempts -------------------------------------------------------------------------------
+class _Beside:
+    """A call among those that run side by side with it."""
 
-    def attempt(self, execute: Callable[[], Any]) -> Any:
-        """Run the tool once."""
-        self._begins()
-        with attempt_within(self.inner):
-            return timed(self.asked.spending, self.asked.request.name, execute)
+    def __init__(self, bounds: Bounds, asked: Asked, job: Job) -> None:
+        self._siblings = bounds.siblings if bounds.boundary.cancel_siblings else None
+        self._batch = batch_of(asked.config.get("metadata"))
+        self._call = asked.call
+        self._tool = asked.request.name
+        self._job = job
 
-    async def aattempt(self, execute: Callable[[], Awaitable[Any]]) -> Any:
-        """`attempt`, for asynchronous tools."""
-        self._begins()
-        with attempt_within(self.inner):
-            return await atimed(self.asked.spending, self.asked.request.name, execute)
-
-    def _begins(self) -> None:
-        halt = self.run.stopped if self.made > 0 else None
-        if halt is not None:  # the run was stopped during the wait
-            raise Stop(halt)
-        self.made += 1
-
-    # -- hooks ----------------------------------------------------------------------------------
-
-    @property
-    def hooks(self) -> Hooks:
-        """What this host adds to the call."""
-        return Hooks(
-            passes=self._passes,
-            unrun=is_about_arguments,
-            handled=self._handled,
-            composite=lambda: self.inner.calls > 0,
-            admit=partial(self.room.admit, self.asked.request.name),
-            perform=self._perform,
-            pack=pack,
-            unpack=lambda value: unpack(value, self.asked.request.id),
-            waiting=self.room.waiting,
-        )
-
-    def _passes(self, error: BaseException) -> bool:
-        if isinstance(error, (CutOff, GraphBubbleUp)) or stop_in(error) is not None:
-            return True
-        if _invalid_resume is not None and _invalid_resume(error):
-            return True
-        return cut_in(self.run, error) is not None
-
-    def _handled(self, output: object) -> BaseException | ToolResult | bool | None:
-        message = message_in(output, self.asked.request.id)
-        if message is None or message.status != "error":
+    def join(self) -> ToolResult | None:
+        """None where the call may begin; else how it is answered."""
+        if self._siblings is None:
             return None
-        artifact = cast("object", message.artifact)
-        if isinstance(artifact, ResultArtifact):
-            return artifact.result
-        return self.inner.raised or True
+        kept = recorded(self._job.info, self._job.policy) is not None
+        failed = self._siblings.join(self._batch, self._call, kept=kept)
+        return None if failed is None else self._given_up(0)
 
-    def _perform(self, fallback: Fallback) -> Perform | None:
-        tool, request = cast("object", fallback), self.asked.request
-        if not isinstance(tool, BaseTool):
-            return None
-        call: Any = {"type": "tool_call", "name": tool.name, "args": request.args}
-        invoke = tool.ainvoke if self.loop else tool.invoke
+    def done(self, result: ToolResult) -> ToolResult:
+        """The call has its result; where it has failed for good, the others are given up."""
+        fatal = not result.success and result.category is ErrorCategory.FATAL
+        if fatal and self._siblings is not None:
+            self._siblings.fail(self._batch, self._call, self._tool)
+        return result
 
-        def act() -> object:
-            if not self.room.hold(tool.name):
-                raise _NoRoomError(f"the budget has no room for {tool.name}")
-            return invoke({**call, "id": request.id}, cast("Any", self.asked.config))
+    def gave_up(self) -> bool:
+        """Whether a cancellation is ours alone."""
+        return self._siblings is not None and self._siblings.gave_up(self._call)
 
-        return Perform(act)
+    def cut_off(self) -> ToolResult:
+        """How a call is answered that was cancelled because another has failed."""
+        return self._given_up(self._job.made)
 
-    # -- the answer -----------------------------------------------------------------------------
+    def leave(self) -> None:
+        """The call is over."""
+        if self._siblings is not None:
+            self._siblings.leave(self._call)
 
-    def answer(self, result: ToolResult) -> Any:
-        """What the host gets: the output as it is, or an answer that says what has failed."""
-        output, language = result.output, self.bounds.language
-        if not result.success:
-            given = output is not None  # an answer that the host has made of the failure
-            return output if given else self._message(result.text(language), "error", result)
-        answered = message_in(output, self.asked.request.id)
-        if result.degraded is None:
-            whole = answered is not None or result.attempts > 0
-            return output if whole else self._message(result.text(language), "success", result)
-        if not isinstance(output, ToolMessage):
-            if answered is not None:
-                return output  # a command with the answer in it
-            return self._message(result.text(language), "success", result)
-        content: Any = output.content  # pyright: ignore[reportUnknownMemberType]
-        if isinstance(content, str):
-            text: Any = replace(result, output=content).text(language)
-        else:
-            note = replace(result, output="").text(language).strip()
-            text = [{"type": "text", "text": note}, *content]
-        return output.model_copy(
-            update={
-                "content": text,
-                "name": self.asked.request.name,
-                "artifact": ResultArtifact(result),
-            }
-        )
-
-    def _message(
-        self, text: str, status: Literal["success", "error"], result: ToolResult
-    ) -> ToolMessage:
-        request = self.asked.request
-        return ToolMessage(
-            content=text,
-            name=request.name,
-            tool_call_id=request.id,
-            status=status,
-            artifact=ResultArtifact(result),
+    def _given_up(self, attempts: int) -> ToolResult:
+        return ToolResult(
+            False,
+            ErrorCategory.DEGRADABLE,
+            self._tool,
+            error_type="given_up",
+            attempts=attempts,
+            outcome_unknown=attempts > 0 and not self._job.info.repeatable,
         )

@@ -1,0 +1,210 @@
+"""One tool call within an error boundary: what its host adds to it, and how it is answered.
+
+Contract: what the tool gives back where it works is the answer, as it is. An answer that the host
+or the tool itself has made of a failure stays, too. All else becomes a `ToolMessage` under the id
+of the call, with the result in its artifact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool
+from langgraph import errors
+from langgraph.errors import GraphBubbleUp
+
+from shearpin.adapters.bounds import Bounds
+from shearpin.adapters.metering import cut_in
+from shearpin.adapters.outcomes import is_about_arguments, message_in
+from shearpin.adapters.packing import pack, unpack
+from shearpin.adapters.run import Run
+from shearpin.adapters.signals import Stop, stop_in
+from shearpin.adapters.timing import CutOff, atimed, timed
+from shearpin.adapters.toolroom import ToolRoom
+from shearpin.boundary.calls import CallInfo, Hooks
+from shearpin.boundary.inner import Inner, attempt_within, calls_within
+from shearpin.boundary.results import ResultArtifact, ToolResult
+from shearpin.boundary.settings import Fallback
+from shearpin.boundary.steps import Perform
+
+if TYPE_CHECKING:
+    from shearpin.adapters.toolcalls import Asked
+
+__all__ = ["Job"]
+
+_invalid_resume = cast(
+    "Callable[[BaseException], bool] | None", getattr(errors, "is_invalid_resume", None)
+)
+
+
+class _NoRoomError(Exception):
+    """A fallback was not called, because the budget has no room for it."""
+
+
+class Job:
+    """One tool call within a boundary.
+
+    Attributes:
+        acts: whether anything may be done about it, besides counting.
+        policy: what is done about the tool.
+        room: in the budget.
+        made: attempts so far.
+        given: what the tool gave back, if it did not raise.
+        raised: what it has raised last.
+    """
+
+    def __init__(self, run: Run, bounds: Bounds, asked: Asked, *, loop: bool) -> None:
+        self.run = run
+        self.bounds = bounds
+        self.asked = asked
+        self.loop = loop
+        self.acts = bounds.acts(asked.request.name, asked.place.node)
+        self.policy = bounds.boundary.policy(asked.request.name)
+        self.room = ToolRoom(run, asked.spending, asked.call, asked.place)
+        self.made = 0
+        self.inner = Inner()
+        self.given: list[object] = []
+        self.raised: BaseException | None = None
+        calls_within()  # of the tool call that this one is made in, if there is one
+
+    @property
+    def info(self) -> CallInfo:
+        """The call, host-free."""
+        request = self.asked.request
+        args = request.args if isinstance(request.args, Mapping) else {"input": request.args}
+        facts = self.run.state.judge.ask(
+            lambda session: session.settings.tools.get(request.name), None
+        )
+        return CallInfo(request.name, args, self.asked.call, self.bounds.thread, facts)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the tool was run, or must not be run without its record."""
+        return self.made > 0 or self.policy.effect is not None
+
+    def observed(self, error: BaseException) -> None:
+        """A failure in a mode that does not act: counted."""
+        if not self.passes(error):
+            self.bounds.tally.error(self.bounds.classify(error), tool=self.asked.request.name)
+
+    # -- attempts -------------------------------------------------------------------------------
+
+    def attempt(self, execute: Callable[[], Any]) -> Any:
+        """Run the tool once."""
+        self._begins()
+        try:
+            with attempt_within(self.inner):
+                given = timed(self.asked.spending, self.asked.request.name, execute)
+        except BaseException as error:
+            self.raised = error
+            raise
+        self.given.append(given)
+        return given
+
+    async def aattempt(self, execute: Callable[[], Awaitable[Any]]) -> Any:
+        """`attempt`, for asynchronous tools."""
+        self._begins()
+        try:
+            with attempt_within(self.inner):
+                given = await atimed(self.asked.spending, self.asked.request.name, execute)
+        except BaseException as error:
+            self.raised = error
+            raise
+        self.given.append(given)
+        return given
+
+    def _begins(self) -> None:
+        halt = self.run.stopped if self.made > 0 else None
+        if halt is not None:  # the run was stopped during the wait
+            raise Stop(halt)
+        self.made += 1
+
+    # -- hooks ----------------------------------------------------------------------------------
+
+    @property
+    def hooks(self) -> Hooks:
+        """What this host adds to the call."""
+        return Hooks(
+            passes=self.passes,
+            unrun=is_about_arguments,
+            handled=self._handled,
+            composite=lambda: self.inner.calls > 0,
+            admit=partial(self.room.admit, self.asked.request.name),
+            perform=self._perform,
+            pack=pack,
+            unpack=lambda value: unpack(value, self.asked.request.id),
+            waiting=self.room.waiting,
+        )
+
+    def passes(self, error: BaseException) -> bool:
+        """Whether an error is none of the boundary's business, but of the run or its host."""
+        if isinstance(error, (CutOff, GraphBubbleUp)) or stop_in(error) is not None:
+            return True
+        if _invalid_resume is not None and _invalid_resume(error):
+            return True
+        return cut_in(self.run, error) is not None
+
+    def _handled(self, output: object) -> BaseException | ToolResult | bool | None:
+        message = message_in(output, self.asked.request.id)
+        if message is None or message.status != "error":
+            return None
+        artifact = cast("object", message.artifact)
+        if isinstance(artifact, ResultArtifact):
+            return artifact.result
+        return self.inner.raised or True
+
+    def _perform(self, fallback: Fallback) -> Perform | None:
+        tool, request = cast("object", fallback), self.asked.request
+        if not isinstance(tool, BaseTool):
+            return None
+        call: Any = {"type": "tool_call", "name": tool.name, "args": request.args}
+        invoke = tool.ainvoke if self.loop else tool.invoke
+
+        def act() -> object:
+            if not self.room.hold(tool.name):
+                raise _NoRoomError(f"the budget has no room for {tool.name}")
+            return invoke({**call, "id": request.id}, cast("Any", self.asked.config))
+
+        return Perform(act)
+
+    # -- the answer -----------------------------------------------------------------------------
+
+    def answer(self, result: ToolResult) -> Any:
+        """What the host gets: the output as it is, or an answer that says what has failed."""
+        output, language = result.output, self.bounds.language
+        if not result.success:
+            given = output is not None  # an answer that the host has made of the failure
+            return output if given else self._message(result.text(language), "error", result)
+        answered = message_in(output, self.asked.request.id)
+        if result.degraded is None:
+            whole = answered is not None or result.attempts > 0
+            return output if whole else self._message(result.text(language), "success", result)
+        if not isinstance(output, ToolMessage):
+            if answered is not None:
+                return output  # a command with the answer in it
+            return self._message(result.text(language), "success", result)
+        content: Any = output.content  # pyright: ignore[reportUnknownMemberType]
+        if isinstance(content, str):
+            text: Any = replace(result, output=content).text(language)
+        else:
+            note = replace(result, output="").text(language).strip()
+            text = [{"type": "text", "text": note}, *content]
+        artifact = ResultArtifact(replace(result, output=content))
+        name = self.asked.request.name
+        return output.model_copy(update={"content": text, "name": name, "artifact": artifact})
+
+    def _message(
+        self, text: str, status: Literal["success", "error"], result: ToolResult
+    ) -> ToolMessage:
+        request = self.asked.request
+        return ToolMessage(
+            content=text,
+            name=request.name,
+            tool_call_id=request.id,
+            status=status,
+            artifact=ResultArtifact(result),
+        )
