@@ -54,4 +54,6 @@ def test_metadata_is_complete(wheel: zipfile.ZipFile) -> None:
 
 def test_base_dependencies_are_few(wheel: zipfile.ZipFile) -> None:
     required = re.findall(r"^Requires-Dist: ([\w-]+)(?!.*extra ==)", metadata(wheel), re.MULTILINE)
-    assert sorted(required) == ["click", "genai-prices", "jinja2", "langgraph", "orjson", "rich"]
+    assert sorted(required) == [
+        *("click", "genai-prices", "jinja2", "langgraph", "orjson", "rich", "tenacity"),
+    ]

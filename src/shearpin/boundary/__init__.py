@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from shearpin.boundary.categories import ErrorCategory as ErrorCategory
     from shearpin.boundary.classification import Rule as Rule
     from shearpin.boundary.classification import classify as classify
+    from shearpin.boundary.resilience import resilient as resilient
     from shearpin.boundary.results import ToolResult as ToolResult
     from shearpin.boundary.settings import Answers as Answers
     from shearpin.boundary.settings import Availability as Availability
@@ -44,6 +45,7 @@ _HOME = {
     "ToolPolicy": "shearpin.boundary.settings",
     "ToolResult": "shearpin.boundary.results",
     "classify": "shearpin.boundary.classification",
+    "resilient": "shearpin.boundary.resilience",
 }
 
 __all__ = [
@@ -61,6 +63,7 @@ __all__ = [
     "ToolPolicy",
     "ToolResult",
     "classify",
+    "resilient",
 ]
 
 
