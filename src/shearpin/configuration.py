@@ -23,6 +23,9 @@ polling = true
 [modes]                          # other modes for some nodes or tools
 "tool:charge_*" = "warn"
 
+[models]                         # for on_loop = "model:strong"
+strong = "openai:gpt-5"
+
 [messages]                       # words of your own
 "advice.outage" = "The service is down. Say so."
 
@@ -61,7 +64,7 @@ from shearpin.plugins import plugin_detector, plugin_names
 __all__ = ["guard_options"]
 
 _PLAIN = ("mode", "language", "on_stop", "on_loop", "state", "name", "preset", "repair")
-_NAMED = ("modes", "messages")
+_NAMED = ("modes", "messages", "models")
 _TABLES = ("detectors", "breaker", "tools", *_NAMED)
 _MONEY = ("budget", "unknown_price")
 _KEYS = (

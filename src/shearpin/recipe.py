@@ -98,8 +98,12 @@ class Guard:
             judged nor stopped. Budgets still count it.
         messages: templates in place of the guard's own words, e.g. `{"nudge.repeat": "..."}`.
         on_loop: what is done about a loop, once, before the run ends over it: `rollback` to the
-            state before it, `without_tool` for some rounds, or `node:` and the name of the node to
-            go on at. None (default): nothing.
+            state before it, `without_tool` for some rounds, `node:` and the name of the node to
+            go on at, or `model:` and the name, in `models`, of the model to go on with for some
+            rounds. None (default): nothing.
+        models: chat models by names of yours, for `on_loop`; or texts for LangChain's
+            `init_chat_model`. A model with tools bound to it is taken as it is; to any other the
+            tools of the model that it stands in for are bound.
         on_verdict: a function of yours, called with each verdict that is about to be carried out
             and its `Occasion`. It may return another verdict to be carried out instead.
         boundary: what is done about failures of tools, models and nodes: a `Boundary`, or True for
@@ -136,6 +140,7 @@ class Guard:
     exclude: tuple[str, ...] = ()
     messages: Mapping[str, str] = field(default_factory=dict[str, str])
     on_loop: str | None = None
+    models: Mapping[str, object] = field(default_factory=dict[str, object])
     on_verdict: Callable[[Verdict, Occasion], object] | None = None
     boundary: Boundary | bool | None = None
 

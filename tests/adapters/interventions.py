@@ -24,6 +24,7 @@ HEEDS: dict[str, str | None] = {
     "block": "Not run: this call has come",
     "wrap_up": "no tool can be called any more",
     "reroute": "has been taken away",
+    "model": None,
     "rollback": "have been undone",
     "pause": "look elsewhere",
     "halt": None,
@@ -50,6 +51,11 @@ def stubborn(heeds: str | None, flavour: Flavour = "any") -> StrictProvider:
         return asks_for(("look", {"place": "desk"}))
 
     return StrictProvider(script, flavour=flavour)
+
+
+def strong(flavour: Flavour = "any") -> StrictProvider:
+    """A model that sees at once what is the matter."""
+    return StrictProvider(lambda messages, call: "The drawer is locked.", flavour=flavour)
 
 
 def state_graph(model: StrictProvider, saver: Any) -> Any:
@@ -208,6 +214,10 @@ IMPOSSIBLE: dict[tuple[str, str], str] = {
         "functional",
     ): "the prompt is a list of the function's own: nothing can be lent to it",
     ("block", "functional"): "the function calls its tool itself: nothing can answer in its place",
+    (
+        "model",
+        "functional",
+    ): "a task holds the model, and what a task does is saved for it: the guard says so at once",
     ("reroute", "functional"): "a tool is taken away by answering its calls, see block",
     ("rollback", "functional"): "what came before is in variables of the function",
     (

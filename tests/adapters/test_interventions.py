@@ -15,7 +15,7 @@ from langgraph.types import Command
 import shearpin
 from shearpin.testing import StrictProvider
 from tests.adapters.builds import HELLO, MOST_CALLS, THREAD, assert_valid, run, saver
-from tests.adapters.interventions import HEEDS, IMPOSSIBLE, KINDS, NEXT, stubborn
+from tests.adapters.interventions import HEEDS, IMPOSSIBLE, KINDS, NEXT, strong, stubborn
 
 HOW = ["invoke", "ainvoke", "stream", "astream"]
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -23,12 +23,19 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "block": {},
     "wrap_up": {"on_stop": "wrap_up"},
     "reroute": {"on_loop": "without_tool"},
+    "model": {"on_loop": "model:strong"},
     "rollback": {"on_loop": "rollback"},
     "pause": {"on_stop": "pause"},
     "halt": {},
     "raise": {"on_stop": "raise"},
 }
-GIVES = {"nudge": "nudge", "block": "block", "reroute": "reroute", "rollback": "rollback"}
+GIVES = {
+    "nudge": "nudge",
+    "block": "block",
+    "reroute": "reroute",
+    "model": "reroute",
+    "rollback": "rollback",
+}
 HEEDED = "The drawer is locked."
 CELLS = [
     (what, kind, how)
@@ -46,7 +53,8 @@ def built(what: str, kind: str) -> tuple[StrictProvider, Any]:
         app = KINDS[kind](model, saver())
     except ImportError as error:
         pytest.skip(str(error))
-    return model, shearpin.guard(app, **OPTIONS[what])
+    others = {"models": {"strong": strong(flavour)}} if what == "model" else {}  # type: ignore[arg-type]
+    return model, shearpin.guard(app, **OPTIONS[what], **others)
 
 
 def messages_of(app: Any) -> list[Any]:
@@ -134,6 +142,10 @@ def _check_saved(what: str, kind: str, messages: list[Any]) -> None:
 
 @pytest.mark.parametrize(("what", "kind"), IMPOSSIBLE)
 async def test_a_cell_that_cannot_exist_ends_the_run_instead(what: str, kind: str) -> None:
+    if what == "model":
+        with pytest.raises(shearpin.ConfigError, match="holds exactly one chat model"):
+            built(what, kind)
+        return
     _, app = built(what, kind)
     assert "drawer" not in str(await run(app, "invoke", HELLO))
     report = app.report(THREAD)

@@ -7,9 +7,11 @@ what is known of places (which are left alone). Deciding is not its business, bu
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
+from shearpin.adapters.models import Model, models_of
 from shearpin.adapters.telling import Teller
 from shearpin.events import Fact, RunEnded, RunStarted, TurnStarted
 from shearpin.switch import SWITCH
@@ -42,6 +44,9 @@ class Ways:
         self.on_loop = None if recipe is None else recipe.on_loop
         self.teller = None if recipe is None or recipe.on_verdict is None else Teller(recipe)
         self.diversion: Reroute | Rollback | None = None
+        self.models: Mapping[str, Model] = {} if recipe is None else models_of(recipe)
+        self.plans: dict[tuple[int, str], tuple[object, object]] = {}
+        self._exchange: Reroute | Rollback | None = None
         self.landing: tuple[str, str] | None = None
         self.landed = False
         self.by_middleware = False
@@ -88,12 +93,21 @@ class Ways:
 
     def divert(self, verdict: Reroute | Rollback) -> None:
         """A way out of a loop is due; a tool that is taken away needs no more than that."""
-        if not (isinstance(verdict, Reroute) and verdict.target.startswith("without:")):
+        target = verdict.target if isinstance(verdict, Reroute) else ""
+        if target.startswith("model:"):
+            self._exchange = verdict
+        elif not target.startswith("without:"):
             self.diversion = verdict
+
+    def exchanged(self, agent: str) -> None:
+        """An agent goes on with another model."""
+        if self._exchange is not None and self._exchange.finding.agent == agent:
+            self._exchange = None
 
     def unmet(self) -> set[str]:
         """What the journal says of a way out that was never taken."""
-        return set() if self.diversion is None else {self.diversion.message}
+        due = (self.diversion, self._exchange)
+        return {verdict.message for verdict in due if verdict is not None}
 
     # -- the last answer ------------------------------------------------------------------------
 

@@ -115,9 +115,12 @@ class Acting(Memory):
         self._signal("refused", at)
         self._breaker.grant()
         self._observer.try_again(finding.agent)
-        if self.settings.on_loop == "without_tool":
-            until = self.step + self.settings.limits.withhold_rounds
+        way = self.settings.on_loop or ""
+        until = self.step + self.settings.limits.withhold_rounds
+        if way == "without_tool":
             self._ladder.withhold(finding, until)
+        elif way.startswith("model:"):
+            self._ladder.lend(finding, way.removeprefix("model:"), until)
         self._forget(finding.agent, at)
 
     def _mode_of(self, finding: Finding, node: str) -> Mode:
@@ -177,6 +180,10 @@ class Acting(Memory):
     def without(self, agent: str) -> frozenset[str]:
         """The tools that an agent has to do without for now."""
         return self._ladder.without(agent, self.step)
+
+    def model_for(self, agent: str) -> str | None:
+        """The name of the model that an agent has for now in place of its own; mostly None."""
+        return self._ladder.lent(agent, self.step)
 
     def _signal(self, signal: Signal, at: float) -> bool:
         source = self._breaker.state

@@ -69,7 +69,7 @@ class BreakerSettings:
         lease_seconds: a trial round that is not settled by then is given back, in seconds.
         continues: how many times a run may be continued by a person after it was opened.
         withhold_rounds: for so many model answers a tool is taken away, with
-            `on_loop="without_tool"`.
+            `on_loop="without_tool"`, or another model takes over, with `on_loop="model:..."`.
 
     Raises:
         ConfigError: a number is out of range.

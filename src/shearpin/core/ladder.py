@@ -17,6 +17,7 @@ __all__ = ["Ladder"]
 
 _CAPACITY = 10
 _MOST_DIVERTED = 2
+_MODEL = "model:"
 
 
 class Ladder:
@@ -112,16 +113,34 @@ class Ladder:
             del self._withheld[next(iter(self._withheld))]
         self._withheld[_sealed(f"tool:{finding.subject}")] = (finding, until)
 
+    def lend(self, finding: Finding, model: str, until: int) -> None:
+        """Give the agent of a finding another model until there are so many answers."""
+        if len(self._withheld) >= _MOST_DIVERTED:
+            del self._withheld[next(iter(self._withheld))]
+        self._withheld[f"{_MODEL}{model}"] = (finding, until)
+
+    def lent(self, agent: str, step: int) -> str | None:
+        """The name of the model that an agent has for now in place of its own."""
+        for name, (finding, until) in self._withheld.items():
+            if name.startswith(_MODEL) and finding.agent == agent and step < until:
+                return name.removeprefix(_MODEL)
+        return None
+
     def is_withheld(self, finding: Finding) -> bool:
         """Whether this is why a tool was taken away."""
-        return any(held is finding for held, _ in self._withheld.values())
+        return any(
+            held is finding
+            for name, (held, _) in self._withheld.items()
+            if not name.startswith(_MODEL)
+        )
 
     def without(self, agent: str, step: int) -> frozenset[str]:
         """The tools that an agent has to do without."""
         return frozenset(
             finding.subject
-            for finding, until in self._withheld.values()
+            for name, (finding, until) in self._withheld.items()
             if finding.subject is not None and finding.agent == agent and step <= until
+            if not name.startswith(_MODEL)
         )
 
     def clear(self) -> None:

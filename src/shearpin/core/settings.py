@@ -19,6 +19,8 @@ from shearpin.errors import ConfigError
 
 __all__ = ["MODES", "Mode", "Settings"]
 
+_PLACES = ("node:", "model:")
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -40,7 +42,8 @@ class Settings:
         exclude: nodes (likewise patterns) of which nothing is seen and in which nothing is done.
         messages: templates in place of the guard's own words, by name.
         on_loop: what is done about a loop before the run ends over it: `rollback`,
-            `without_tool`, or `node:` and the name of the node to go on at.
+            `without_tool`, `node:` and the name of the node to go on at, or `model:` and the name
+            of the model to go on with.
         rules: the detectors under this patience; made from the fields above.
         limits: the breaker's settings under this patience; likewise.
     """
@@ -83,10 +86,10 @@ class Settings:
         if isinstance(self.exclude, str):
             raise ConfigError("exclude must be a tuple of node names, not one text")
         way = self.on_loop
-        if way not in (None, "rollback", "without_tool") and not (way or "").startswith("node:"):
+        if way not in (None, "rollback", "without_tool") and not (way or "").startswith(_PLACES):
             raise ConfigError(
-                "on_loop must be None, 'rollback', 'without_tool' or 'node:' and the name of a "
-                f"node, not {way!r}"
+                "on_loop must be None, 'rollback', 'without_tool', 'node:' and the name of a "
+                f"node, or 'model:' and the name of a model, not {way!r}"
             )
         for name, facts in self.tools.items():
             if not isinstance(facts, ToolFacts):  # pyright: ignore[reportUnnecessaryIsInstance]

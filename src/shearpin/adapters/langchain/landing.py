@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
 from shearpin.adapters.calls import current_run
@@ -19,7 +20,7 @@ from shearpin.adapters.run import Run
 from shearpin.errors import ConfigError
 from shearpin.verdicts import Halt
 
-__all__ = ["final_answer", "final_request", "without_tools"]
+__all__ = ["final_answer", "final_request", "with_other_model", "without_tools"]
 
 if TYPE_CHECKING:
     from langchain.agents.middleware.types import ModelRequest, ModelResponse
@@ -61,6 +62,18 @@ def final_answer(run: Run, response: AnyResponse, halt: Halt) -> AnyResponse | N
         if isinstance(message, AIMessage):
             return as_last_word(run.id, message, halt)
     return None
+
+
+def with_other_model(run: Run, agent: str, request: AnyRequest) -> AnyRequest:
+    """The request to another model, where one is due to an agent."""
+    if not run.ways.models:
+        return request
+    name = run.state.judge.ask(lambda session: session.model_for(agent), None)
+    other = run.ways.models.get(name) if name is not None else None
+    if not isinstance(other, BaseChatModel):
+        return request
+    run.ways.exchanged(agent)
+    return request.override(model=other)
 
 
 def without_tools(run: Run, agent: str, request: AnyRequest) -> AnyRequest:

@@ -19,11 +19,17 @@ from langgraph.types import Command
 from shearpin.adapters import toolcalls
 from shearpin.adapters.calls import HANDLER, current_run
 from shearpin.adapters.langchain.clamping import affordable
-from shearpin.adapters.langchain.landing import final_answer, final_request, without_tools
+from shearpin.adapters.langchain.landing import (
+    final_answer,
+    final_request,
+    with_other_model,
+    without_tools,
+)
 from shearpin.adapters.langchain.tenancy import Tenancy, ambient_config
 from shearpin.adapters.mending import mend
 from shearpin.adapters.messages import last_word, nudge_message, unanswered
 from shearpin.adapters.metering import cut_in
+from shearpin.adapters.models import models_of
 from shearpin.adapters.paying import call_layer
 from shearpin.adapters.places import place_of
 from shearpin.adapters.reports import report_of, tripped
@@ -69,6 +75,7 @@ class GuardMiddleware(_Middleware):
     def __init__(self, guard: Guard | None = None, **options: object) -> None:
         super().__init__()
         self.guard = guard if guard is not None and not options else recipe_of(options)
+        models_of(self.guard)
         self._tenancy = Tenancy(self.guard)
 
     def report(self, thread: str | None = None) -> Report:
@@ -211,7 +218,7 @@ def _told(run: Run, request: AnyRequest) -> AnyRequest:
         if run.has_nudges and not unanswered(messages):
             news = [nudge_message(run.id, nudge) for nudge in run.take_nudges(agent)]
             messages = [*messages, *news] if news else messages
-        request = without_tools(run, agent, request)
+        request = with_other_model(run, agent, without_tools(run, agent, request))
         if messages is given:
             return request
         return request.override(messages=cast("Any", messages))

@@ -11,16 +11,18 @@ is called, are out of reach.
 
 from __future__ import annotations
 
+import copy
 import dis
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from types import CellType, CodeType, FunctionType
 from typing import Any, Final, NamedTuple, cast
 
-from langchain_core.runnables import RunnableSequence
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable, RunnableSequence
 from langchain_core.runnables.base import RunnableBindingBase
 
-__all__ = ["Twin", "held_in", "twin_of", "variables_of"]
+__all__ = ["Twin", "bound_with", "held_by", "twin_of", "variables_of"]
 
 Wanted = Callable[[object], bool]
 
@@ -29,6 +31,8 @@ _WIDEST: Final = 64
 _OPAQUE: Final = frozenset({"globals", "locals", "vars", "exec", "eval"})
 _REBINDS: Final = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
 _CONTAINERS: Final = (dict, list, tuple)
+_CHAINS: Final = (RunnableSequence, RunnableBindingBase, BaseChatModel)
+_FUNCTIONS: Final = ("func", "afunc")
 
 
 class Twin(NamedTuple):
@@ -69,9 +73,39 @@ def twin_of(function: object, wanted: Wanted, other: Callable[[Any], object]) ->
     return Twin(twin, tuple((place, _members(place)) for place in copied.places))
 
 
-def held_in(function: object, wanted: Wanted) -> list[object]:
-    """What a function holds of a certain kind, without what it holds through other such objects."""
-    return _Reached(function, wanted).leaves
+def bound_with(
+    bound: Any, wanted: Wanted, other: Callable[[Any], object]
+) -> Runnable[Any, Any] | None:
+    """A copy of a node's main part that holds other objects; None where nothing is to be replaced.
+
+    It may be a function in whatever wrapper LangGraph and LangChain have for one, or a chain.
+    """
+    if isinstance(bound, _CHAINS):
+        reached = _Reached(cast("object", bound), wanted)
+        if id(cast("object", bound)) not in reached.ids:
+            return None
+        return cast("Runnable[Any, Any]", _Copies(reached, other).of(cast("object", bound)))
+    twins = {name: twin_of(getattr(bound, name, None), wanted, other) for name in _FUNCTIONS}
+    if not any(twins.values()):
+        return None
+    copied = copy.copy(bound)
+    for name, twin in twins.items():
+        if twin is not None:
+            setattr(copied, name, twin.function)
+    return copied
+
+
+def held_by(thing: object, wanted: Wanted) -> list[object]:
+    """What a node's main part, or a tool, holds of a certain kind.
+
+    What such objects hold themselves is left out.
+    """
+    if isinstance(thing, _CHAINS):
+        return _Reached(cast("object", thing), wanted).leaves
+    names = (*_FUNCTIONS, "coroutine")
+    functions = [function for name in names if (function := getattr(thing, name, None)) is not None]
+    found = {id(it): it for function in functions for it in _Reached(function, wanted).leaves}
+    return list(found.values())
 
 
 def variables_of(function: object) -> list[object]:

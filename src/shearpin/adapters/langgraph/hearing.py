@@ -13,12 +13,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert_to_messages
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
+from shearpin.adapters.langgraph.lending import history_key
 from shearpin.adapters.langgraph.speaking import member, written_messages
 from shearpin.adapters.messages import (
     MARK,
     content_text,
+    is_messages,
     removes,
     request_for,
     requests_of,
@@ -31,7 +34,7 @@ from shearpin.events import CallStatus, HistoryCompacted, ModelReturned, ToolReq
 if TYPE_CHECKING:
     from shearpin.adapters.langgraph.nodes import NodePlan, Visit
 
-__all__ = ["hear"]
+__all__ = ["hear", "watch_history"]
 
 _MOST_MESSAGES = 16
 _LOOK_BACK = 32
@@ -65,6 +68,17 @@ def hear(run: Run, plan: NodePlan, visit: Visit, output: Any) -> None:
             if answered is not None and was_refused(run, visit.task, failed=failed):
                 note_refusal(run, answered, plan.name, _goto(output))
         heard.append(message)
+
+
+def watch_history(
+    run: Run, channel: str | None, agent: str, input: Any, config: RunnableConfig
+) -> None:
+    """Tell of a conversation that has become shorter since it was last seen."""
+    messages: object = member(input, channel) if channel is not None else None
+    if is_messages(messages):
+        graph = history_key(config.get("metadata"))
+        if run.shrank(graph, len(cast("list[Any]", messages))):
+            run.after(HistoryCompacted(run.now(), agent))
 
 
 def _message(item: object) -> object:

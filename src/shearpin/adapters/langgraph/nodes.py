@@ -24,19 +24,19 @@ from shearpin.adapters.langgraph.compat import (
     executable_with,
 )
 from shearpin.adapters.langgraph.delta import delta_of
-from shearpin.adapters.langgraph.hearing import hear
+from shearpin.adapters.langgraph.exchanging import exchanged
+from shearpin.adapters.langgraph.hearing import hear, watch_history
 from shearpin.adapters.langgraph.lending import history_key, lent
 from shearpin.adapters.langgraph.pausing import ask_anew
 from shearpin.adapters.langgraph.reviewing import reviewed
-from shearpin.adapters.langgraph.speaking import Unlending, member
+from shearpin.adapters.langgraph.speaking import Unlending
 from shearpin.adapters.langgraph.stopping import AFTER_HOOK, Endings
 from shearpin.adapters.langgraph.turning import back_again, other_way, remember, way_to_end
-from shearpin.adapters.messages import is_messages
 from shearpin.adapters.metering import ends_here, refused_before
 from shearpin.adapters.places import place_of
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
-from shearpin.events import HistoryCompacted, NodeEntered, NodeLeft
+from shearpin.events import NodeEntered, NodeLeft
 from shearpin.verdicts import PROCEED, Halt
 
 if TYPE_CHECKING:
@@ -219,6 +219,8 @@ class GuardedNode(Runnable[Any, Any]):
             place = place_of(metadata)
             run.branches.enter(place.task, metadata, plan.answers)
             run.numbers.forget(place.task)
+            if run.ways.models:
+                plan = exchanged(run, plan, place)
             if run.boundary is not None:
                 run.boundary.entered(place, metadata)
             verdict = run.before(NodeEntered(run.now(), plan.name, place.task, place.agent))
@@ -233,13 +235,13 @@ class GuardedNode(Runnable[Any, Any]):
                     return Visit(place.task, place.agent, input, other)
             remember(run, plan, input, config)
             if run.speakers:
-                self._watch_history(run, place.agent, input, config)
+                watch_history(run, plan.endings.channel, place.agent, input, config)
             visit = Visit(place.task, place.agent, input, plan.inner, models=run.models)
             if run.state.people.asks(plan.name) and not plan.quiet:
                 visit = reviewed(run, plan, visit)
                 if visit.halt is not None or visit.inner is not plan.inner:
                     return visit
-            return visit if plan.quiet else self._lend(run, visit, config)
+            return visit if plan.quiet else self._lend(run, plan, visit, config)
         except Exception as error:
             run.fault("nodes.enter", error)
             return Visit("", "main", input, plan.inner)
@@ -323,9 +325,9 @@ class GuardedNode(Runnable[Any, Any]):
 
     # -- the conversation -------------------------------------------------------------------------
 
-    def _lend(self, run: Run, visit: Visit, config: RunnableConfig) -> Visit:
+    def _lend(self, run: Run, plan: NodePlan, visit: Visit, config: RunnableConfig) -> Visit:
         """Hand the node a copy of its input with what it is lent in it, if anything."""
-        plan, channel = self.plan, self.plan.endings.channel
+        channel = plan.endings.channel
         assert channel is not None
         given = lent(
             run,
@@ -340,11 +342,3 @@ class GuardedNode(Runnable[Any, Any]):
             return visit
         inner = executable_with(plan.node, Unlending(plan.bound, channel, given.messages))
         return visit._replace(input=given.input, inner=inner or plan.inner)
-
-    def _watch_history(self, run: Run, agent: str, input: Any, config: RunnableConfig) -> None:
-        channel = self.plan.endings.channel
-        messages: object = member(input, channel) if channel is not None else None
-        if is_messages(messages):
-            graph = history_key(config.get("metadata"))
-            if run.shrank(graph, len(cast("list[Any]", messages))):
-                run.after(HistoryCompacted(run.now(), agent))

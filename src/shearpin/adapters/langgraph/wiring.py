@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 import warnings
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from typing import Any, cast
 from langchain_core.tools import BaseTool
 
 from shearpin import clock
-from shearpin.adapters.langgraph.closures import twin_of, variables_of
+from shearpin.adapters.langgraph.closures import bound_with, variables_of
 from shearpin.adapters.langgraph.compat import (
     AnyGraph,
     AnyNode,
@@ -27,6 +26,7 @@ from shearpin.adapters.langgraph.compat import (
     with_nodes,
 )
 from shearpin.adapters.langgraph.nodes import GuardedNode, NodePlan
+from shearpin.adapters.langgraph.sessions import Sessions, sessions_of
 from shearpin.adapters.langgraph.state import Runs, Threads
 from shearpin.adapters.langgraph.stopping import endings_of
 from shearpin.adapters.langgraph.subagents import SubAgents
@@ -57,6 +57,7 @@ class Wiring:
         settings: the core's part of the recipe, with what the graph's tools say of themselves.
         original: the graph as it was.
         redirects: whether its nodes are guarded; if not, a refusal pauses the run.
+        sessions: those that live in a store of their own; None where they do not.
         threads: sessions that live in memory.
         runs: the latest runs, for reports.
         faults: what failed outside any run; the next run that begins takes them over.
@@ -67,6 +68,7 @@ class Wiring:
     original: AnyGraph
     redirects: bool = True
     now: clock.Clock = clock.monotonic
+    sessions: Sessions | None = None
     threads: Threads = field(default_factory=Threads)
     runs: Runs = field(default_factory=Runs)
     faults: list[tuple[str, BaseException]] = field(default_factory=list[tuple[str, BaseException]])
@@ -105,7 +107,8 @@ def wire(graph: AnyGraph, recipe: Guard) -> Wiring:
     noted = tool_facts(graph)
     if noted:
         settings = replace(settings, tools={**noted, **settings.tools})
-    return Wiring(recipe, settings, graph, redirects=trouble is None)
+    sessions = sessions_of(recipe.state, recipe.name or graph.get_name())
+    return Wiring(recipe, settings, graph, redirects=trouble is None, sessions=sessions)
 
 
 def _say_once(message: str) -> None:
@@ -177,21 +180,11 @@ def _guarded_bound(bound: AnyRunnable, children: Children) -> AnyRunnable | None
 
 def _calling_guarded_graphs(bound: AnyRunnable, children: Children) -> AnyRunnable | None:
     """A copy of a function node that calls guarded graphs; None where it calls none."""
-    changed: dict[str, Any] = {}
-    for name in _FUNCTIONS:
-        try:
-            found = twin_of(getattr(bound, name, None), Children.wanted, children.of)
-        except Exception as error:  # whatever a function may hold: it is left as it is
-            logger.warning("shearpin: cannot look into a node's function: %r", error)
-            return None
-        if found is not None:
-            changed[name] = found.function
-    if not changed:
+    try:
+        return bound_with(bound, Children.wanted, children.of)
+    except Exception as error:  # whatever a function may hold: it is left as it is
+        logger.warning("shearpin: cannot look into a node's function: %r", error)
         return None
-    twin = copy.copy(bound)
-    for name, function in changed.items():
-        setattr(twin, name, function)
-    return twin
 
 
 def _calls_graphs(bound: AnyRunnable) -> bool:

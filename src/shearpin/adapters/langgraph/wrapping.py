@@ -13,8 +13,10 @@ from shearpin.adapters.langgraph.compat import (
     StateGraph,
     saver_of,
 )
+from shearpin.adapters.langgraph.exchanging import can_exchange
 from shearpin.adapters.langgraph.fitting import check_ways, graphs_in
 from shearpin.adapters.langgraph.supervisor import guarded_graph
+from shearpin.adapters.models import models_of
 from shearpin.errors import ConfigError
 from shearpin.recipe import Guard
 
@@ -54,8 +56,15 @@ def wrap(graph: G, recipe: Guard) -> G:
 
 
 def _check_target(graph: AnyGraph, recipe: Guard) -> None:
-    """The node at which a loop is to go on is in the graph, or in a graph within it."""
+    """The node or model with which a loop is to go on is there, in the graph or one within it."""
     way = recipe.on_loop or ""
+    models_of(recipe)
+    if way.startswith("model:") and not can_exchange(graph):
+        raise ConfigError(
+            f"on_loop={way!r} needs a node whose function holds exactly one chat model, as the "
+            "model node of create_agent does; no node of this graph is one: keep the model in one "
+            "variable of the function that asks it, or use another way out, such as 'rollback'"
+        )
     if not way.startswith("node:"):
         return
     target, names = way.removeprefix("node:"), _node_names(graph)
