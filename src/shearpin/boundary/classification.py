@@ -9,8 +9,8 @@ one where two say as much: a status, a code or a refused connection over a class
 a failed exchange, that over words raised on purpose (`ValueError`, `ToolException`), those over a
 programming error beneath them, and that over an exception that says nothing (`RuntimeError`). A
 programming error on the outside decides at once: it happened while something else was handled.
-Of a group, the gravest member decides. That a connection was never made, told anywhere in the
-chain, makes a failed exchange safe to repeat.
+Of a group, the gravest member decides. A timeout or reset stays ambiguous, whatever failed before
+it and is still to be seen as its context.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _judge(
     if isinstance(ruled, Classification):
         return _Judged(ruled, Weight.EXACT)
     best: _Judged | None = None
-    unsent = False
+    unsent, wait = False, None
     for layer in layers:
         group = as_group(layer.error)
         if group is not None:
@@ -122,19 +122,26 @@ def _judge(
             if kind.weight is Weight.MISTAKE and layer.wrapped:
                 best = judged
                 break
-            unsent = unsent or (kind.safe and kind.weight >= Weight.BROAD)
+            wait = judged.found.retry_after if wait is None else wait
         if best is None or judged.weight > best.weight:
+            # What lies beneath may only say why there was no connection, not that there was one.
+            unsent = best is not None and best.weight is Weight.NARROW
             best = judged
-    return _finished(error, cast("_Judged", best), ruled, unsent)
+    return _finished(error, cast("_Judged", best), ruled, unsent, wait)
 
 
 def _finished(
-    error: BaseException, best: _Judged, ruled: ErrorCategory | None, unsent: bool
+    error: BaseException,
+    best: _Judged,
+    ruled: ErrorCategory | None,
+    unsent: bool,
+    wait: float | None,
 ) -> _Judged:
     """With what the layers around the one that decides add to it."""
     found = best.found
-    retries = found.category is ErrorCategory.RETRYABLE
-    if unsent and retries and found.error_type in ("network", "timeout"):
+    if found.retry_after is None and found.category is not ErrorCategory.FATAL:
+        found = replace(found, retry_after=wait)
+    if unsent and found.category is ErrorCategory.RETRYABLE:
         found = replace(found, safe_to_retry=True)
     if found.message == type(found.root).__name__ and found.root is not error:
         found = replace(found, message=line_of(error))

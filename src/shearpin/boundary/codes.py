@@ -17,6 +17,7 @@ from shearpin.boundary.known.openai import FAMILIES as OPENAI
 from shearpin.boundary.reading import (
     as_mapping,
     called,
+    decoded,
     only_argument,
     read,
     read_path,
@@ -138,7 +139,7 @@ def _tables_of_answer(error: BaseException) -> list[Mapping[str, Kind]]:
 def _codes_of(error: BaseException) -> Iterator[str]:
     """The codes that an exception carries, the most specific first, in lower case."""
     details = read(error, "details")
-    body = read(error, "body")
+    body = decoded(read(error, "body"))
     holders: list[object] = [
         read_path(body, "error", "innererror"),
         read_path(body, "innererror"),

@@ -5,6 +5,7 @@ Contract: nothing here raises, whatever an attribute does; what cannot be read i
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import cast
@@ -12,6 +13,7 @@ from typing import cast
 __all__ = [
     "as_mapping",
     "called",
+    "decoded",
     "only_argument",
     "read",
     "read_path",
@@ -24,6 +26,8 @@ __all__ = [
 _STATUS = re.compile(r"\s*([1-5]\d\d)\s*\Z")
 _LONGEST = 4_000
 """Characters of a message that are looked at; the first line of interest is at its start."""
+_LARGEST = 100_000
+"""Characters of a body that are decoded."""
 
 
 def read(owner: object, name: str) -> object:
@@ -62,6 +66,16 @@ def as_mapping(value: object) -> Mapping[object, object] | None:
 def sequence_of(value: object) -> Sequence[object]:
     """The first items of a list or tuple; none of anything else."""
     return cast("Sequence[object]", value)[:16] if isinstance(value, (list, tuple)) else ()
+
+
+def decoded(value: object) -> Mapping[object, object] | None:
+    """A mapping, also where it is still JSON text."""
+    if isinstance(value, (str, bytes)) and value[:1] in ("{", b"{") and len(value) <= _LARGEST:
+        try:
+            value = cast("object", json.loads(value))
+        except (ValueError, RecursionError):
+            return None
+    return as_mapping(value)
 
 
 def only_argument(error: BaseException) -> object:

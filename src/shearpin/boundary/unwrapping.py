@@ -2,8 +2,9 @@
 
 Contract: the exception itself comes first and each layer is followed by what it wraps; every
 exception comes once, cycles and endless chains end. A context counts only where it is not
-suppressed (`raise ... from None`). Control flow, the printed traceback that process pools put in
-the place of a cause, and whatever lies beneath them, are left out.
+suppressed (`raise ... from None`) and the exception is not the operating system's. Control flow,
+the printed traceback that process pools put in the place of a cause, and whatever lies beneath
+them, are left out.
 """
 
 from __future__ import annotations
@@ -121,6 +122,8 @@ def _beneath(error: BaseException) -> Iterator[BaseException]:
     cause = _cause(error)
     if cause is not None:
         yield cause
+    if isinstance(error, OSError) and type(error).__module__ == "builtins":
+        return  # the system's own word: no wrapper of what happened before it
     context = read(error, "__context__")
     if read(error, "__suppress_context__") is False and isinstance(context, BaseException):
         yield context

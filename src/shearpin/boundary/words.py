@@ -17,7 +17,7 @@ from http import HTTPStatus
 from typing import Final
 
 from shearpin.boundary.known.kinds import Kind, degradable
-from shearpin.boundary.reading import as_mapping, only_argument, read, read_path, text_of
+from shearpin.boundary.reading import as_mapping, decoded, only_argument, read, read_path, text_of
 from shearpin.core.messages import shorten
 
 __all__ = ["line_of", "refused_for", "status_in_words"]
@@ -90,9 +90,12 @@ def status_in_words(text: str) -> int | None:
 
 def _said(error: BaseException) -> str:
     """What the provider said, without the status and the body that clients put around it."""
+    body = decoded(read(error, "body"))
+    for path in (("error", "message"), ("message",)):
+        told = read_path(body, *path)
+        if isinstance(told, str) and told.strip():
+            return told
     for path in (
-        ("body", "error", "message"),
-        ("body", "message"),
         ("response", "Error", "Message"),
         ("details", "error", "message"),
         ("error", "message"),

@@ -76,8 +76,8 @@ _CODES = {
 }
 
 _KINDS = {
-    "EndpointConnectionError": retryable("network", safe=True, weight=Weight.BROAD),
-    "ProxyConnectionError": retryable("network", safe=True, weight=Weight.BROAD),
+    "EndpointConnectionError": retryable("network", safe=True, weight=Weight.NARROW),
+    "ProxyConnectionError": retryable("network", safe=True, weight=Weight.NARROW),
     "ConnectTimeoutError": retryable("timeout", safe=True),
     "ReadTimeoutError": retryable("timeout"),
     "ConnectionClosedError": retryable("network", weight=Weight.BROAD),

@@ -79,7 +79,7 @@ _BUILTINS: dict[str, Kind] = {
     "StopIteration": _MISTAKE,
     "StopAsyncIteration": _MISTAKE,
     "Warning": _MISTAKE,
-    "RuntimeError": degradable("tool_error", weight=Weight.NOTHING),
+    "RuntimeError": degradable("unknown", weight=Weight.NOTHING),
     "Exception": degradable("unknown", weight=Weight.NOTHING),
 }
 

@@ -29,8 +29,8 @@ _CODES = {
     "unauthenticated": fatal("authentication"),
     "permission_denied": fatal("permission"),
     "not_found": fatal("not_found"),
-    "invalid_argument": fatal("invalid_request"),
-    "failed_precondition": fatal("invalid_request"),
+    "invalid_argument": fatal("invalid_request", weight=Weight.BROAD),
+    "failed_precondition": fatal("invalid_request", weight=Weight.BROAD),
 }
 
 _KINDS = {

@@ -24,11 +24,11 @@ STOPS = frozenset({"Stop", "HardStop", "PausingStop"})
 """This package's own stops, which count wherever in a chain they are."""
 
 _LANGCHAIN: dict[str, Kind] = {
-    "ModelAuthenticationError": fatal("authentication"),
-    "ModelPermissionDeniedError": fatal("permission"),
-    "ModelNotFoundError": fatal("not_found"),
+    "ModelAuthenticationError": fatal("authentication", weight=Weight.BROAD),
+    "ModelPermissionDeniedError": fatal("permission", weight=Weight.BROAD),
+    "ModelNotFoundError": fatal("not_found", weight=Weight.BROAD),
     "ModelInvalidRequestError": fatal("invalid_request", weight=Weight.BROAD),
-    "ModelRateLimitError": retryable("rate_limit", safe=True),
+    "ModelRateLimitError": retryable("rate_limit", safe=True, weight=Weight.BROAD),
     "ModelAPIError": retryable("server_error", weight=Weight.BROAD),
     "ModelConnectionError": retryable("network", weight=Weight.BROAD),
     "ModelTimeoutError": retryable("timeout", weight=Weight.BROAD),

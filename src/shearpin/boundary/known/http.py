@@ -10,7 +10,7 @@ from shearpin.boundary.known.kinds import Family, Kind, Weight, degradable, fata
 
 __all__ = ["FAMILIES"]
 
-_UNSENT = retryable("network", safe=True, weight=Weight.BROAD)
+_UNSENT = retryable("network", safe=True, weight=Weight.NARROW)
 _TIMED_OUT = retryable("timeout")
 _TIMED_OUT_UNSENT = retryable("timeout", safe=True)
 _CUT = retryable("network")
@@ -65,7 +65,7 @@ _REQUESTS: dict[str, Kind] = {
 }
 
 _URLLIB3: dict[str, Kind] = {
-    "NewConnectionError": _UNSENT,
+    "NewConnectionError": retryable("network", safe=True),  # by its bases a timeout
     "ConnectTimeoutError": _TIMED_OUT_UNSENT,
     "EmptyPoolError": retryable("network", safe=True),
     "FullPoolError": retryable("network", safe=True),

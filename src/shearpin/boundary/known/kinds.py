@@ -27,7 +27,9 @@ class Weight(IntEnum):
     """Raised on purpose, in words: `ValueError`, `ToolException`."""
     BROAD = 3
     """A failed exchange, of which what lies beneath may say more: `APIConnectionError`."""
-    EXACT = 4
+    NARROW = 4
+    """No connection was made; why, what lies beneath may say."""
+    EXACT = 5
     """What happened, exactly: a status, a code, a refused connection."""
 
 
