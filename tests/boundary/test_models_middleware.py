@@ -530,7 +530,7 @@ async def test_it_stacks_with_langchains_own_middleware(how: str) -> None:
         brain,
         [flaky],
         more=[
-            SummarizationMiddleware(model("summary"), trigger=("messages", 50)),
+            SummarizationMiddleware(model("summary")),
             ModelFallbackMiddleware(second),
             ToolRetryMiddleware(max_retries=3, initial_delay=0.0, jitter=False),
         ],

@@ -18,6 +18,8 @@ from langchain_core.messages import BaseMessage
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.context import register_configure_hook
 
+from shearpin.adapters.messages import content_text
+
 if TYPE_CHECKING:
     from shearpin.boundary.modelcalls import Fault
 
@@ -54,9 +56,10 @@ class Attempt(BaseCallbackHandler):
         if not token and not calls:
             return
         self.streamed = True
-        if isinstance(token, str) and self._length < _LONGEST:
-            self._parts.append(token)
-            self._length += len(token)
+        text = content_text(token)  # some clients give blocks
+        if self._length < _LONGEST:
+            self._parts.append(text)
+            self._length += len(text)
 
     @property
     def text(self) -> str:
