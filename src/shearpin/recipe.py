@@ -25,6 +25,7 @@ from shearpin.verdicts import Verdict
 if TYPE_CHECKING:
     from shearpin.adapters.scope import GuardRun
     from shearpin.boundary.boundary import Boundary
+    from shearpin.ledgers import Ledger
     from shearpin.pricing import PriceBook, Pricing, UnknownPrice
 
 __all__ = ["ON_STOP", "Guard", "Occasion", "OnStop", "guard"]
@@ -85,12 +86,17 @@ class Guard:
         prices: the price book; None is the catalogue of list prices.
         budget_faults: what follows where a call cannot be held, because the budget itself is at
             fault: `stop` (default) refuses the call, because a cap is a cap; `go_on` makes it.
+        ledger: where holds and spend are kept; a `shearpin.ledgers.Ledger`. None (default): in the
+            memory of this process, and with the conversation. Runs of all graphs that are given the
+            same ledger are kept in it; conversations are told apart by guard name and thread id.
         repair: what to do where providers would refuse the history, because a call has no answer or
             an answer no call: `lend` (default) a mended copy to the model and leave what is saved
             alone, `save` the mended history when the next turn begins, or `off`.
         save_every: with a checkpointer, also save the session in mid-run, after every so many
             nodes. 0 (default): at the end of the run only, so that a process that is killed forgets
-            what its last run has counted. 1 loses nothing, and costs one write per node.
+            what its last run has counted. 1 loses nothing but the calls of unfinished nodes, and
+            costs one write per node. `call` saves before each model call of a run with a budget as
+            well, with what is set aside for it, so that a cap holds through a kill.
         modes: other modes by place, e.g. `{"node:planner": "observe", "tool:charge": "warn"}`; `*`
             and `?` stand for any characters. Where tool and node are named, the one that acts less
             counts. Budgets follow `mode` alone.
@@ -134,8 +140,9 @@ class Guard:
     unknown_price: UnknownPrice = "refuse"
     prices: PriceBook | None = None
     budget_faults: Literal["stop", "go_on"] = "stop"
+    ledger: Ledger | None = None
     repair: Literal["lend", "save", "off"] = "lend"
-    save_every: int = 0
+    save_every: int | Literal["call"] = 0
     modes: Mapping[str, Mode] = field(default_factory=dict[str, Mode])
     exclude: tuple[str, ...] = ()
     messages: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -150,8 +157,12 @@ class Guard:
         if self.on_verdict is not None and not callable(self.on_verdict):
             raise ConfigError(f"on_verdict must be a function, not {self.on_verdict!r}")
         _check_choice("repair", self.repair, ("lend", "save", "off"))
-        if type(self.save_every) is not int or self.save_every < 0:
-            raise ConfigError(f"save_every must be 0 or more nodes, not {self.save_every!r}")
+        if self.save_every != "call" and (type(self.save_every) is not int or self.save_every < 0):
+            raise ConfigError(
+                f"save_every must be 0 or more nodes, or 'call', not {self.save_every!r}"
+            )
+        if self.ledger is not None:
+            _check_ledger(self.ledger)
         _check_choice("state", self.state, ("auto", "memory", "checkpointer"))
         object.__setattr__(self, "detectors", tuple(self.detectors))
         object.__setattr__(self, "ignored_arguments", frozenset(self.ignored_arguments))
@@ -319,6 +330,15 @@ def _boundary(given: object) -> Boundary | None:
     if not isinstance(given, Boundary):
         raise ConfigError(f"boundary must be a Boundary, True, False or None, not {given!r}")
     return given
+
+
+def _check_ledger(value: object) -> None:
+    from shearpin.ledgers.base import Ledger
+
+    if not isinstance(value, Ledger) or isinstance(value, type):
+        raise ConfigError(
+            f"ledger must be a Ledger, e.g. shearpin.ledgers.MemoryLedger(), not {value!r}"
+        )
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

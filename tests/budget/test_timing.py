@@ -11,11 +11,15 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import tool
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
 
 from shearpin import Budget
+from shearpin.adapters.langgraph.wiring import wiring_of
 from shearpin.adapters.turns import Turns
-from shearpin.testing import StrictProvider, asks_for
-from tests.budget.paying import HELLO, react
+from shearpin.testing import ManualClock, StrictProvider, asks_for
+from shearpin.testing.provider import complaints
+from tests.budget.paying import HELLO, Counter, Paid, agent, react
 from tests.budget.test_guarded import guarded, texts
 
 
@@ -26,6 +30,28 @@ def once(name: str, times: int = 1) -> Any:
         return asks_for(*[(name, {"query": f"{n}"}) for n in range(times)])
 
     return script
+
+
+def with_clock(app: Any, clock: ManualClock) -> None:
+    """Let a guarded graph read the time from a clock that is moved by hand."""
+    wiring = wiring_of(app)
+    assert wiring is not None
+    wiring.now = clock
+
+
+def areact(model: Any, *tools: Any) -> Any:
+    """`react`, whose model is awaited."""
+
+    async def think(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [await model.bind_tools(list(tools)).ainvoke(state["messages"])]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("agent", think)
+    graph.add_node("tools", ToolNode(list(tools)))
+    graph.add_edge(START, "agent")
+    graph.add_conditional_edges("agent", tools_condition)
+    graph.add_edge("tools", "agent")
+    return graph.compile()
 
 
 @pytest.fixture
@@ -86,6 +112,158 @@ def test_the_end_of_a_runs_time_ends_the_run(release: Event) -> None:
     assert model.calls == 1
     assert app.report().reason == "budget:seconds"
     assert "was cut off" in texts(result)[-2]
+
+
+# -- model calls ----------------------------------------------------------------------------------
+
+
+class Hung(Paid):
+    """A provider that does not answer; a stream stalls after its second word."""
+
+    async def _agenerate(self, *args: Any, **kwargs: Any) -> Any:
+        await asyncio.Event().wait()
+
+    async def _astream(self, *args: Any, **kwargs: Any) -> Any:
+        chunks = self._pieces(args[0], 60)
+        yield next(chunks)
+        yield next(chunks)
+        await asyncio.Event().wait()
+
+
+def asks_once(model: Any, how: str) -> Any:
+    async def node(state: MessagesState) -> dict[str, Any]:
+        if how == "ainvoke":
+            return {"messages": [await model.ainvoke("one two three")]}
+        return {"messages": [("ai", " ".join([c.text async for c in model.astream("one two")]))]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("node", node)
+    graph.add_edge(START, "node")
+    return graph.compile()
+
+
+@pytest.mark.parametrize("per", ["run", "call"])
+@pytest.mark.parametrize("how", ["ainvoke", "astream"])
+async def test_a_hung_async_model_call_is_cut_at_the_deadline(how: str, per: Any) -> None:
+    model = Hung(lambda messages, number: "word " * 30)
+    app = guarded(
+        asks_once(model, how), [Budget(seconds=0.05, per=per), Budget(tokens=999, per="thread")]
+    )
+    result = await app.ainvoke(HELLO)
+    words = {
+        "run": "0.1 seconds of the 0.1 seconds",
+        "call": "a call took longer than the 0.1 seconds",
+    }
+    assert words[per] in texts(result)[-1]
+    report = app.report()
+    assert (report.outcome, report.reason, report.faults) == ("stopped", "budget:seconds", ())
+    scope = report.budget.scopes[-1]
+    assert not scope.held
+    assert scope.spent["model_calls"] == 1
+    # what was received is paid for; where nothing is known, all that was set aside
+    out = scope.spent["output_tokens"]
+    assert out == 60 if how == "ainvoke" else 2 <= out < 30
+
+
+async def test_a_cancellation_from_outside_is_never_taken_for_ours() -> None:
+    began = asyncio.Event()
+
+    class Stuck(Paid):
+        async def _agenerate(self, *args: Any, **kwargs: Any) -> Any:
+            began.set()
+            await asyncio.Event().wait()
+
+    app = guarded(asks_once(Stuck(lambda m, n: "never"), "ainvoke"), Budget(seconds=60))
+    task = asyncio.create_task(app.ainvoke(HELLO))
+    await began.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert app.report().outcome == "cancelled"
+
+
+async def test_an_agent_whose_model_hangs_ends_with_what_it_has() -> None:
+    class Second(Paid):
+        async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+            if messages[-1].type == "tool":
+                await asyncio.Event().wait()
+            return self._generate(messages, *args, **kwargs)
+
+    for build in (react, agent):
+        search = Counter()
+        model = Second(once("search"))
+        app = guarded(build(model, search.tool), Budget(seconds=0.1))
+        if build is react:
+            app = guarded(areact(model, search.tool), Budget(seconds=0.1))
+        result = await app.ainvoke(HELLO)
+        assert search.runs == 1
+        assert app.report().reason == "budget:seconds"
+        assert texts(result)[-1].startswith("This run was stopped at its limit")
+        assert not list(complaints(result["messages"]))
+
+
+async def test_a_sub_agent_whose_model_hangs_is_cut_and_its_tool_answered() -> None:
+    inner = Hung(lambda m, n: "never")
+
+    async def delegate(query: str) -> str:
+        """Hands the task to somebody else."""
+        return (await asks_once(inner, "ainvoke").ainvoke(HELLO))["messages"][-1].text
+
+    outer = Paid(once("delegate"))
+    app = guarded(areact(outer, tool(delegate)), Budget(seconds=0.1))
+    result = await app.ainvoke(HELLO)
+    assert outer.calls == 1
+    assert app.report().reason == "budget:seconds"
+    assert not list(complaints(result["messages"]))
+    assert not app.report().faults
+
+
+def test_a_stream_ends_between_two_chunks_when_time_is_up() -> None:
+    clock = ManualClock()
+
+    class Slow(Paid):
+        def _stream(self, *args: Any, **kwargs: Any) -> Any:
+            for chunk in super()._stream(*args, **kwargs):
+                clock.advance(1.0)
+                yield chunk
+
+    def node(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [("ai", "".join(chunk.text for chunk in model.stream("one two")))]}
+
+    model = Slow(lambda messages, number: "word " * 30)
+    graph = StateGraph(MessagesState)
+    graph.add_node("node", node)
+    graph.add_edge(START, "node")
+    app = guarded(graph.compile(), Budget(seconds=10))
+    with_clock(app, clock)
+    app.invoke(HELLO)
+    assert app.report().reason == "budget:seconds"
+    scope = app.report().budget.scopes[0]
+    assert not scope.held
+    assert 8 <= scope.spent["output_tokens"] < 30
+    assert app.report().budget.estimated_calls == 1
+
+
+def test_a_synchronous_model_call_that_was_late_is_reported() -> None:
+    clock = ManualClock()
+
+    def script(messages: Sequence[BaseMessage], number: int) -> str:
+        clock.advance(61.0)
+        return "too late"
+
+    def node(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [model.invoke("one"), model.invoke("two")]}
+
+    model = Paid(script)
+    graph = StateGraph(MessagesState)
+    graph.add_node("node", node)
+    graph.add_edge(START, "node")
+    app = guarded(graph.compile(), "1 min")
+    with_clock(app, clock)
+    app.invoke(HELLO)
+    assert model.calls == 1
+    assert app.report().reason == "budget:seconds"
+    assert any("went on after its time" in note for note in app.report().budget.notes)
 
 
 def test_errors_and_context_of_a_timed_tool_stay_as_they_are() -> None:

@@ -8,12 +8,12 @@ copy is charged into a fresh ledger, as far as that does not know it already.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 from zlib import crc32
 
 from shearpin import clock
-from shearpin.core.account import Account
+from shearpin.core.account import LANDING, Account
 from shearpin.core.books import Book
 from shearpin.core.budget import Budget, budgets_of
 from shearpin.core.estimate import Learner
@@ -47,10 +47,23 @@ def extension_of(values: Mapping[str, object]) -> tuple[Budget, ...]:
 
 
 class Funds:
-    """The books of one conversation."""
+    """The books of one conversation.
 
-    def __init__(self, ledger: Ledger | None = None, now: clock.Clock = clock.monotonic) -> None:
+    Args:
+        ledger: that is given; None for one of its own.
+        now: the clock, in seconds.
+        thread: the conversation's name in a ledger that others use as well; None where it has none.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger | None = None,
+        now: clock.Clock = clock.monotonic,
+        thread: str | None = None,
+    ) -> None:
         self.ledger: Ledger = ledger if ledger is not None else MemoryLedger(now=now)
+        self.thread = thread
+        self.on_fault: Callable[[str, BaseException], None] | None = None
         self.learner = Learner()
         self._now = now
         self._books: dict[str, Book] = {}
@@ -94,7 +107,8 @@ class Funds:
         if known is None or fresh:
             if known is not None and isinstance(self.ledger, MemoryLedger):
                 self.ledger.forget(known.key)
-            known = Book(budget, f"{per}:{run}")
+            named = per == "thread" and self.thread is not None
+            known = Book(budget, f"{per}:{self.thread if named else run}")
             known.watch.start(self._now())
         elif known.budget != budget:
             known = known.under(budget)
@@ -124,12 +138,24 @@ class Funds:
         now = self._now()
         return {
             "books": {
-                per: [book.key, dict(self.ledger.usage(book.key).spent), book.dump(now)]
+                per: [book.key, self._used(book), book.dump(now)]
                 for per, book in self._books.items()
             },
             "learner": self.learner.dump(),
             "calls": list(self._calls),
         }
+
+    def _used(self, book: Book, *, faults: bool = True) -> dict[str, int]:
+        """What was spent in a scope, or may have been: what is set aside for calls under way."""
+        try:
+            _, spent, held, _ = self.ledger.usage(book.key)
+        except Exception as error:
+            if not faults or self.on_fault is None:
+                raise
+            self.on_fault("budget.usage", error)
+            spent, held = book.spent, book.held
+        names = {**spent, **held}.keys() - {LANDING}
+        return {name: spent.get(name, 0) + held.get(name, 0) for name in names}
 
     def load(self, data: Mapping[str, Any], budgets: Sequence[Budget]) -> None:
         """Go on from what `dump` gave, under the budgets of the recipe."""
@@ -140,7 +166,7 @@ class Funds:
                 continue
             book = Book(budget, key)
             book.load(state, self._now())
-            known = self.ledger.usage(key).spent
+            known = self._used(book, faults=False)
             missing = {
                 name: amount - known.get(name, 0)
                 for name, amount in cast("dict[str, int]", spent).items()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from threading import get_ident
-from typing import Literal
+from typing import Literal, Protocol
 
 from shearpin.adapters.deadlines import Deadlines
 from shearpin.adapters.funds import Funds
@@ -34,6 +34,13 @@ _WAIT_SECONDS = 300.0
 
 _EARLY_SECONDS = 0.01
 """How much too early a timer may be."""
+
+
+class Saves(Protocol):
+    """Saves a run's session before a call is made."""
+
+    def save_now(self) -> None: ...
+    async def asave_now(self) -> None: ...
 
 
 class Holding:
@@ -64,6 +71,9 @@ class Holding:
         self.fails_closed = True
         self.on_fault: Callable[[str, BaseException], None] = _nowhere
         self.halted: Callable[[], Halt | None] = _never
+        self.broken: Exception | None = None
+        self.keeper: Saves | None = None
+        self.passing = False  # nothing follows that its books are kept for
         self.rulings = Rulings(rule, language, nested)
         account = purse.account
         budgets = [*(book.budget for book in account.books), *account.per_call]
@@ -88,7 +98,10 @@ class Holding:
             request = self._begin(start)
             if not isinstance(request, ModelRequest):
                 return request
-            return self._concluded(start, request, self._ask(request))
+            refused = self._concluded(start, request, self._ask(request))
+            if refused is None and self.keeper is not None:
+                self.keeper.save_now()
+            return refused
         except Exception as error:
             return self._broken(error, start)
 
@@ -98,11 +111,16 @@ class Holding:
             request = self._begin(start)
             if not isinstance(request, ModelRequest):
                 return request
-            return self._concluded(start, request, await self._aask(request))
+            refused = self._concluded(start, request, await self._aask(request))
+            if refused is None and self.keeper is not None:
+                await self.keeper.asave_now()
+            return refused
         except Exception as error:
             return self._broken(error, start)
 
     def _begin(self, start: ModelStart) -> ModelRequest | Refused | None:
+        if self.broken is not None:
+            raise self.broken
         for book in self.purse.account.books:
             book.watch.work(self.purse.now())
         return request_for(start, self._calls)
@@ -167,6 +185,10 @@ class Holding:
         if not self.fails_closed:
             return None  # what the call uses is charged when that is known
         self._calls.pop(str(start.id), None)
+        try:
+            self.purse.drop(str(start.id))
+        except Exception as second:  # what is set aside then counts until its lease runs out
+            self.on_fault("budget.release", second)
         return self.rulings.broken(error, start.place, start.step)
 
     @property

@@ -73,23 +73,41 @@ def orders_in(values: Mapping[str, object], context: object = None) -> Orders:
     return Orders(override_in(values, context), extension_of(values))
 
 
-def open_spending(run: Run, recipe: Guard, orders: Orders, *, new_turn: bool) -> None:
-    """Give a run its budget, if there is any."""
+def open_spending(
+    run: Run, recipe: Guard, orders: Orders, *, new_turn: bool, passing: bool = False
+) -> None:
+    """Give a run its budget, if there is any; `passing` where it belongs to no conversation."""
     if not (recipe.budgets or orders.given):
         return
-    state = run.state
-    if state.funds is None:
-        state.funds = Funds(now=run.now)
-        if state.saved_funds is not None:
-            state.funds.load(state.saved_funds, recipe.budgets)
-            state.saved_funds = None
-    account = state.funds.account(recipe.budgets, run.id, new_turn=new_turn, given=orders.given)
-    purse = Purse(account, state.funds.ledger, state.funds.learner, run.now)
+    funds, broken = _funds_of(run, recipe)
+    account = funds.account(recipe.budgets, run.id, new_turn=new_turn, given=orders.given)
+    purse = Purse(account, funds.ledger, funds.learner, run.now)
     acts, rule = recipe.mode == "enforce", _rule_of(run)
-    run.spending = Spending(purse, state.funds, recipe.pricing, rule, recipe.language, acts=acts)
+    run.spending = Spending(purse, funds, recipe.pricing, rule, recipe.language, acts=acts)
+    run.spending.broken, run.spending.passing = broken, passing
     _belongs(run.spending, run, recipe)
     for more in orders.more:
         _extend(run, run.spending, more)
+
+
+def _funds_of(run: Run, recipe: Guard) -> tuple[Funds, Exception | None]:
+    """What a conversation has to spend, and why that cannot be told where it cannot."""
+    state = run.state
+    if state.funds is not None:
+        return state.funds, None
+    name = None
+    if recipe.ledger is not None and run.thread is not None:
+        name = f"{recipe.name or run.graph}:{run.thread}"
+    funds = Funds(recipe.ledger, run.now, name)
+    funds.on_fault = run.fault
+    if state.saved_funds is not None:
+        try:
+            funds.load(state.saved_funds, recipe.budgets)
+        except Exception as error:  # it is tried again in the next run
+            run.fault("budget.load", error)
+            return funds, error
+    state.funds, state.saved_funds = funds, None
+    return funds, None
 
 
 def nested_spending(recipe: Guard, run: Run) -> Spending | None:
@@ -98,7 +116,7 @@ def nested_spending(recipe: Guard, run: Run) -> Spending | None:
         return None
     outer = spending_of(run)
     parent = outer.purse.account if outer is not None else None
-    funds = Funds(outer.funds.ledger if outer is not None else None, run.now)
+    funds = Funds(outer.funds.ledger if outer is not None else recipe.ledger, run.now)
     number = run.numbers.model_call(f"nested:{run.id}")
     account = funds.account(recipe.budgets, number, new_turn=True, parent=parent)
     waiting = outer.purse.waiting if outer is not None else None
@@ -106,6 +124,7 @@ def nested_spending(recipe: Guard, run: Run) -> Spending | None:
     pricing = recipe.pricing
     acts, rule = recipe.mode == "enforce", _rule_of(run)
     spending = Spending(purse, funds, pricing, rule, recipe.language, nested=True, acts=acts)
+    spending.passing = True
     _belongs(spending, run, recipe)
     if outer is not None:
         spending.deadlines = outer.deadlines

@@ -55,7 +55,7 @@ def guarded_scope(guard: Guard, name: str, thread: str | None) -> Generator[Guar
     run = Run(name, thread, ThreadState.fresh(guard.settings, clock.monotonic))
     run.repair, run.ways = guard.repair, Ways(guard)
     run.begin(new_turn=True)
-    open_spending(run, guard, Orders(), new_turn=True)
+    open_spending(run, guard, Orders(), new_turn=True, passing=True)
     open_bounds(run, guard)
     token = HANDLER.set(call_layer(run))
     outcome: RunOutcome = "failed"

@@ -77,6 +77,7 @@ class Spending(Holding):
         call = self._calls.pop(id, None)
         if call is None:
             return Closed(outcome.usage)
+        self.till.note_late(call, self.purse.now())
         self.funds.done(call.call)
         if outcome.cached:
             self.till.cached += 1
@@ -137,6 +138,8 @@ class Spending(Holding):
     def open_tool(self, id: str, tool: str, call: str, place: Place, step: int) -> Block | None:
         """Set a tool call aside, or say how it is to be answered instead."""
         try:
+            if self.broken is not None:
+                raise self.broken
             found = self.purse.open_tool(id, tool, call, place.agent, step)
         except Exception as error:
             self.on_fault("budget.hold", error)
@@ -176,6 +179,8 @@ class Spending(Holding):
         self._calls.clear()
         if interrupted:
             self.funds.pause()
+        elif self.passing:
+            self.purse.forget()
 
     def report(self) -> BudgetReport:
         """Where the budgets of the run stand."""

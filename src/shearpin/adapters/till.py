@@ -9,6 +9,7 @@ from typing import NamedTuple
 from shearpin.adapters.places import Place
 from shearpin.adapters.settling import Outcome, estimated
 from shearpin.core.books import Exhausted
+from shearpin.core.budget import describe
 from shearpin.core.estimate import Estimate
 from shearpin.ledgers.requests import Bill
 from shearpin.pricing import ModelPrice, Pricing, TokenUsage, cost
@@ -97,6 +98,15 @@ class Till:
             if not found.complete:
                 self.unpriced += 1
         return Bill(usage.prompt_tokens, usage.answer_tokens, usd, usage.estimated, steps)
+
+    def note_late(self, call: PricedCall, now: float) -> None:
+        """Tell of a call that went on after its time was up: it could not be cut off."""
+        if call.until is not None and now > call.until[0]:
+            limit = describe(call.until[1].dimension, call.until[1].limit)
+            self.note(
+                f"a model call of {call.place.node or call.place.agent!r} went on after its time "
+                f"({limit}) was up; only asynchronous calls and streams can be cut off"
+            )
 
     def note(self, text: str) -> None:
         """Something that has to be said once: in the report of each run, and in the log."""

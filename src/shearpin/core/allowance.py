@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from shearpin.core.books import Exhausted, Notice
-from shearpin.core.budget import describe
+from shearpin.core.budget import TIMED, describe
 from shearpin.core.forecast import Forecast
 from shearpin.findings import Evidence, Finding, Severity
 
@@ -65,6 +65,11 @@ _HALT_CALL: dict[Language, str] = {
     "{span}. What was found up to then stands above.",
     "zh": "本次运行已停止：下一次调用最多可能需要 {wanted}，而{span}只允许 {limit}。"
     "此前得到的内容见上文。",
+}
+_HALT_LATE: dict[Language, str] = {
+    "en": "This run was stopped: a call took longer than the {limit} allowed for {span}. What was "
+    "found up to then stands above.",
+    "zh": "本次运行已停止：一次调用超过了{span}允许的 {limit}。此前得到的内容见上文。",
 }
 _BROKEN: dict[Language, str] = {
     "en": "This run was stopped because its budget could not be kept ({error}). What was found up "
@@ -210,6 +215,8 @@ def halt_words(found: Exhausted, language: Language) -> str:
     """The last word of a run that was stopped at a limit."""
     limit, span = describe(found.dimension, found.limit), _SPAN[language][found.per]
     wanted = describe(found.dimension, found.wanted)
+    if found.per == "call" and found.dimension in TIMED:
+        return _HALT_LATE[language].format(limit=limit, span=span)
     if found.per == "call":
         return _HALT_CALL[language].format(wanted=wanted, limit=limit, span=span)
     next_ = _NEXT[language].format(wanted=wanted) if found.wanted > 1 else ""

@@ -16,7 +16,6 @@ from shearpin import clock
 from shearpin.core.account import (
     LANDING,
     LANDING_OUTPUT,
-    RESERVED,
     Account,
     Ask,
     model_amounts,
@@ -27,7 +26,8 @@ from shearpin.core.estimate import Estimate, Learner
 from shearpin.core.holds import Amounts, Hold, Refusal, Tally
 from shearpin.core.room import output_room
 from shearpin.ledgers.base import Ledger
-from shearpin.ledgers.requests import Bill, Granted, ModelRequest
+from shearpin.ledgers.memory import MemoryLedger
+from shearpin.ledgers.requests import Bill, Granted, ModelRequest, may_land, without_landing
 from shearpin.ledgers.waiting import Waiting
 
 __all__ = ["Purse"]
@@ -76,6 +76,7 @@ class Purse:
         self.waiting = waiting if waiting is not None else Waiting()
         self._lock = Lock()
         self._open: dict[str, _Open] = {}
+        self._over = False
 
     # -- model calls --------------------------------------------------------------------------
 
@@ -92,7 +93,7 @@ class Purse:
             found, refused = self.ledger.hold(request.id, ask.scopes, ask.amounts), None
             if isinstance(found, Refusal):
                 refused = self._refused(found)
-                if not _may_land(ask, refused):
+                if not may_land(ask, refused):
                     return refused
                 amounts = {**ask.amounts, LANDING: 1}
                 found = self.ledger.hold(request.id, ask.landing or (), amounts)
@@ -115,7 +116,7 @@ class Purse:
             found, refused = await self.ledger.ahold(request.id, ask.scopes, ask.amounts), None
             if isinstance(found, Refusal):
                 refused = self._refused(found)
-                if not _may_land(ask, refused):
+                if not may_land(ask, refused):
                     return refused
                 amounts = {**ask.amounts, LANDING: 1}
                 found = await self.ledger.ahold(request.id, ask.landing or (), amounts)
@@ -165,7 +166,7 @@ class Purse:
         opened = self._take(id)
         try:
             if opened is not None and opened.hold is not None:
-                amounts = {**_without_landing(opened.hold.amounts), "steps": 0}
+                amounts = {**without_landing(opened.hold.amounts), "steps": 0}
                 self.ledger.settle(opened.hold, amounts)
         finally:
             self.waiting.ends(id, closed=True)
@@ -235,7 +236,16 @@ class Purse:
 
     def refresh(self) -> None:
         """Ask the ledger where the scopes stand, for reports and forecasts."""
-        self._take_in([self.ledger.usage(key) for key in self.account.keys])
+        if not self._over:
+            self._take_in([self.ledger.usage(key) for key in self.account.keys])
+
+    def forget(self) -> None:
+        """Nobody will spend here again: leave nothing of it in the memory of this process."""
+        self.refresh()
+        self._over = True
+        if isinstance(self.ledger, MemoryLedger):
+            for book in self.account.own:
+                self.ledger.forget(book.key)
 
     def finish(self) -> None:
         """The run is over: what is still open may have been used, and is settled as set aside."""
@@ -244,7 +254,7 @@ class Purse:
         for call, entry in opened:
             try:
                 if entry.hold is not None:
-                    self.ledger.settle(entry.hold, _without_landing(entry.hold.amounts))
+                    self.ledger.settle(entry.hold, without_landing(entry.hold.amounts))
             finally:
                 self.waiting.ends(call, closed=True)
 
@@ -335,15 +345,6 @@ class Purse:
             return notices
 
 
-def _may_land(ask: Ask, refused: Exhausted) -> bool:
-    """Whether a call that was refused may use the landing reserve."""
-    return ask.landing is not None and not refused.crowded and refused.dimension in RESERVED
-
-
 def _billed(opened: _Open, bill: Bill) -> Amounts:
     steps = bill.steps if opened.request is None else min(bill.steps, opened.request.steps)
     return model_amounts(bill.input_tokens, bill.output_tokens, bill.usd, steps=steps)
-
-
-def _without_landing(amounts: Amounts) -> Amounts:
-    return {name: amount for name, amount in amounts.items() if name != LANDING}

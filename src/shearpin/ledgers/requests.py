@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shearpin.core.account import Cost
+from shearpin.core.account import LANDING, RESERVED, Ask, Cost
 from shearpin.core.books import Exhausted
 from shearpin.core.estimate import Estimate
+from shearpin.core.holds import Amounts
 
-__all__ = ["Bill", "Granted", "ModelRequest"]
+__all__ = ["Bill", "Granted", "ModelRequest", "may_land", "without_landing"]
 
 
 class ModelRequest(NamedTuple):
@@ -64,3 +65,13 @@ class Granted(NamedTuple):
 
     landing: Exhausted | None = None
     estimate: Estimate | None = None
+
+
+def may_land(ask: Ask, refused: Exhausted) -> bool:
+    """Whether a call that was refused may use the landing reserve."""
+    return ask.landing is not None and not refused.crowded and refused.dimension in RESERVED
+
+
+def without_landing(amounts: Amounts) -> Amounts:
+    """What was set aside, without the mark of a last answer."""
+    return {name: amount for name, amount in amounts.items() if name != LANDING}

@@ -15,7 +15,7 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 
 from shearpin.adapters.judge import ThreadState
-from shearpin.adapters.langgraph.compat import started_from
+from shearpin.adapters.langgraph.compat import ambient, started_from
 from shearpin.adapters.langgraph.state import CHANNEL, AnySaver, payload
 
 __all__ = ["Keeper"]
@@ -31,6 +31,20 @@ class Keeper:
         self._every = every
         self._left = 0
         self._lock = Lock()
+
+    def save_now(self) -> None:
+        """A call is about to be made; raises where that cannot be saved."""
+        head = self._head(ambient() or {})
+        if head is not None:
+            writes, task = self._writes(head)
+            self._saver.put_writes(head, writes, task)
+
+    async def asave_now(self) -> None:
+        """`save_now`, for asynchronous calls."""
+        head = self._head(ambient() or {})
+        if head is not None:
+            writes, task = self._writes(head)
+            await self._saver.aput_writes(head, writes, task)
 
     def save(self, config: Mapping[str, Any]) -> None:
         """A node has run."""
@@ -57,8 +71,13 @@ class Keeper:
             self._left += 1
             if self._left % self._every:
                 return None
+        if not self._state.judge.ask(lambda session: session.active, False):
+            return None
+        return self._head(config)
+
+    def _head(self, config: Mapping[str, Any]) -> RunnableConfig | None:
         head = started_from(config)
-        if head is None or not self._state.judge.ask(lambda session: session.active, False):
+        if head is None:
             return None
         return cast(
             "RunnableConfig",

@@ -211,6 +211,8 @@ def payload(state: ThreadState, checkpoint: str) -> tuple[str, str]:
     }
     if state.funds is not None:
         data["funds"] = state.funds.dump()
+    elif state.saved_funds is not None:  # no budget in this run, or it could not be read
+        data["funds"] = state.saved_funds
     with state.judge.lock:
         people = state.people.dump()
     if people:

@@ -89,13 +89,17 @@ class Voyage:
         run.ways = Ways(wiring.recipe, self.answer)
         run.repair = wiring.recipe.repair
         run.answer = self.answer
-        every = wiring.recipe.save_every
+        every, keeper = wiring.recipe.save_every, None
         if every and self.saver is not None and self.thread is not None:
-            run.keeper = Keeper(self.saver, self.thread, state, every)
+            nodes = 1 if every == "call" else every
+            run.keeper = keeper = Keeper(self.saver, self.thread, state, nodes)
         new_turn = self.new_turn or self.thread is None
         run.begin(new_turn=new_turn)
         run.ways.asked = run.stopped
-        open_spending(run, wiring.recipe, self.orders, new_turn=new_turn)
+        passing = self.key is None
+        open_spending(run, wiring.recipe, self.orders, new_turn=new_turn, passing=passing)
+        if run.spending is not None and every == "call":
+            run.spending.keeper = keeper
         open_bounds(run, wiring.recipe)
         wiring.runs.put(run)
         for where, error in wiring.noted():
