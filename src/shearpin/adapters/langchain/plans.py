@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeVar
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables import Runnable
 
-from shearpin.adapters.answers import fault_words, is_usable, lost_answer, noted
+from shearpin.adapters.answers import as_answer, fault_words, is_usable, lost_answer, noted
 from shearpin.adapters.attempts import ATTEMPT, listened_to
 from shearpin.adapters.bounds import Bounds, shared_of
 from shearpin.adapters.calls import current_run
@@ -164,8 +164,11 @@ class Prompt:
         fault: Fault | None = outcome.fault
         told = dict(outcome.record or {})
         if fault is not None and self.bounds.boundary.answers.again:
-            if self.plan.raises and not is_usable(message, fault):
-                raise UselessAnswer(fault_words(fault))
+            if not is_usable(message, fault):
+                if self.plan.raises:
+                    raise UselessAnswer(fault_words(fault))
+                if isinstance(message, AIMessage):
+                    message = as_answer(message, fault, self.bounds.language)
             told["fault"] = fault
         if not told or not isinstance(message, AIMessage):
             return message

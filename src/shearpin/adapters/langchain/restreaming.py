@@ -98,7 +98,14 @@ class _Stream:
         """What is still to be given out when all is over; raises where there is no answer."""
         outcome = self.exchange.outcome(step)
         if outcome.failure is None:
-            return self.held
+            if self.emitted or outcome.fault is None or self.whole is None:
+                return self.held
+            answer = self.prompt.taken(self.whole, outcome)
+            return [
+                AIMessageChunk(
+                    content=answer.content, id=answer.id, response_metadata=answer.response_metadata
+                )
+            ]  # pyright: ignore[reportUnknownMemberType]
         text = outcome.text
         message = self.prompt.lost(outcome)
         content = str(message.content)  # pyright: ignore[reportUnknownMemberType]
