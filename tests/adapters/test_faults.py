@@ -37,7 +37,7 @@ SEAMS: list[tuple[Any, str]] = [
     (nodes, "NodeLeft"),
     (toolcalls, "ToolCalled"),
     (toolcalls, "ToolReturned"),
-    (toolcalls, "_message_in"),
+    (toolcalls, "message_in"),
     (Numbers, "model_call"),
     (Numbers, "tool_call"),
     (Numbers, "forget"),
