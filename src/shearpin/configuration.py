@@ -71,6 +71,9 @@ _KEYS = (
     *_PLAIN,
     *_MONEY,
     "patience",
+    "adaptive",
+    "choices",
+    "early_nudges",
     "save_every",
     "ignored_arguments",
     "exclude",
@@ -94,6 +97,7 @@ _BOUNDARY_KEYS = (
     "store",
 )
 _POLICY_KEYS = ("retries", "never_degrade", "effect", "availability", "cached_seconds", "static")
+_CHOICE_KEYS = ("place", "seed", "wordings", "words", "block", "ways", "prior", "memory")
 _OVERRIDE_KEYS = ("tools", "nodes", "patience", "off", "detectors")
 
 
@@ -119,8 +123,10 @@ def _option(key: str, value: object, where: str) -> object:
         return _money(key, value, f"{where}: {key}")
     if key in _NAMED:
         return _named_texts(value, f"{where}: [{key}]")
-    if key == "save_every":
+    if key in ("save_every", "adaptive", "early_nudges"):
         return value
+    if key == "choices":
+        return _choices(value, f"{where}: [choices]")
     if key in ("ignored_arguments", "exclude"):
         names = _texts(value, f"{where}: {key}")
         return tuple(names) if key == "exclude" else frozenset(names)
@@ -133,6 +139,18 @@ def _option(key: str, value: object, where: str) -> object:
     if key == "breaker":
         return _build(BreakerSettings, table, at)
     return _detectors(table, where) if key == "detectors" else _tools(table, where)
+
+
+def _choices(value: object, at: str) -> object:
+    from shearpin.analysis.choices import Choices
+
+    table = dict(_table(value, at))
+    for name in table:
+        _check_key(name, _CHOICE_KEYS, at)
+    try:
+        return Choices(**cast("dict[str, Any]", table))
+    except (ConfigError, TypeError) as error:
+        raise ConfigError(f"{at}: {error}") from error
 
 
 def _money(key: str, value: object, at: str) -> object:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast
 
 from shearpin.core.breaker import BreakerSettings
 from shearpin.core.budget import Budget, budgets_of
@@ -19,11 +19,16 @@ from shearpin.core.patience import Patience
 from shearpin.core.settings import Settings
 from shearpin.core.tools import IGNORED_ARGUMENTS, ToolFacts
 from shearpin.errors import ConfigError
+from shearpin.learners import Learns, adaptive_of, with_early_nudges
+from shearpin.occasion import Occasion
 from shearpin.presets import preset_named
 from shearpin.verdicts import Verdict
 
 if TYPE_CHECKING:
     from shearpin.adapters.scope import GuardRun
+    from shearpin.analysis.adaptive import Adaptive
+    from shearpin.analysis.choices import Choices
+    from shearpin.analysis.kept import Place
     from shearpin.boundary.boundary import Boundary
     from shearpin.ledgers import Ledger
     from shearpin.pricing import PriceBook, Pricing, UnknownPrice
@@ -36,24 +41,8 @@ OnStop: TypeAlias = Literal["end", "raise", "wrap_up", "pause"]
 ON_STOP: tuple[OnStop, ...] = ("end", "raise", "wrap_up", "pause")
 
 
-class Occasion(NamedTuple):
-    """What a verdict is given on.
-
-    Attributes:
-        run: id of the run.
-        thread: id of the conversation, where there is one.
-        graph: name of what is guarded.
-        step: model answers so far in this conversation.
-    """
-
-    run: str
-    thread: str | None
-    graph: str
-    step: int
-
-
 @dataclass(frozen=True)
-class Guard:
+class Guard(Learns):
     """What to watch for and what to do about it: an immutable recipe for any number of runs.
 
     Attributes:
@@ -112,6 +101,12 @@ class Guard:
             tools of the model that it stands in for are bound.
         on_verdict: a function of yours, called with each verdict that is about to be carried out
             and its `Occasion`. It may return another verdict to be carried out instead.
+        choices: an `analysis.choices.Choices`: wordings, refusals and ways out are chosen by what
+            they did before. None (default): the fixed ladder.
+        adaptive: an `analysis.adaptive.Adaptive`, or where to keep one: the patience follows what
+            happens, within bounds. None (default): only in `observe`, without a patience by hand.
+        early_nudges: whether a loop probability above a bound (a number, True: 0.98) may nudge
+            before a rule does; it never does more.
         boundary: what is done about failures of tools, models and nodes: a `Boundary`, or True for
             one with its defaults. None (default) or False: nothing, errors are as they were.
 
@@ -150,6 +145,9 @@ class Guard:
     models: Mapping[str, object] = field(default_factory=dict[str, object])
     on_verdict: Callable[[Verdict, Occasion], object] | None = None
     boundary: Boundary | bool | None = None
+    choices: Choices | None = None
+    adaptive: Adaptive | Place | bool = None
+    early_nudges: bool | float = False
 
     def __post_init__(self) -> None:
         _check_choice("on_stop", self.on_stop, ON_STOP)
@@ -167,6 +165,9 @@ class Guard:
         object.__setattr__(self, "detectors", tuple(self.detectors))
         object.__setattr__(self, "ignored_arguments", frozenset(self.ignored_arguments))
         object.__setattr__(self, "boundary", _boundary(self.boundary))
+        by_hand = self.patience is not None or self.preset is not None
+        adaptive = adaptive_of(self.adaptive, self.mode, self.name, by_hand=by_hand)
+        object.__setattr__(self, "_adaptive", adaptive)
         object.__setattr__(self, "_settings", self._build())
         object.__setattr__(self, "_budgets", budgets_of(self.budget))
         if self.budget is not None or self.unknown_price != "refuse" or self.prices is not None:
@@ -205,7 +206,7 @@ class Guard:
             overrides += preset.overrides
         return Settings(
             mode=self.mode,
-            detectors=self.detectors,
+            detectors=with_early_nudges(self.detectors, self.early_nudges),
             breaker=breaker,
             patience=0.5 if patience is None else patience,
             overrides=overrides,
@@ -216,6 +217,7 @@ class Guard:
             exclude=self.exclude,
             messages=dict(self.messages),
             on_loop=self.on_loop,
+            choices=self.choices,
         )
 
     def wrap(self, graph: G) -> G:

@@ -8,11 +8,16 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
 
+import shearpin
 from shearpin import ConfigError, Guard
-from shearpin.analysis.adaptive import JUDGEMENTS, KEPT, MOVES, Learnt
+from shearpin.analysis.adaptive import JUDGEMENTS, KEPT, MOVES, Adaptive, Learnt
 from shearpin.cli import main
 from shearpin.report.interventions import After, Intervention
+from shearpin.testing import StrictProvider, asks_for
+from tests.adapters.builds import react_builder
 
 
 def told(after: After, acted: bool = False) -> Intervention:
@@ -86,3 +91,80 @@ def test_the_command_says_what_follows(tmp_path: Path) -> None:
     assert "0.5 -> 0.55" in CliRunner().invoke(main, arguments).output
     assert "0.55 -> 0.6" in CliRunner().invoke(main, arguments).output
     assert "0.5 -> 0.55" in CliRunner().invoke(main, [*arguments, "--reset"]).output
+
+
+def test_the_command_explains_and_forgets(tmp_path: Path) -> None:
+    store = ["--store", f"sqlite:///{tmp_path / 'learnt.db'}", "--workflow", "billing"]
+    run = CliRunner().invoke
+    assert run(main, ["feedback", "run-1", "wrong-stop", *store]).exit_code == 0
+    shown = run(main, ["feedback", *store]).output
+    assert shown.splitlines() == ["billing: patience 0.55", "  0.55  wrong-stop  run-1"]
+    assert run(main, ["feedback", "--reset", *store]).output == "billing: patience 0.5\n"
+    assert run(main, ["feedback", "run-1", *store]).exit_code == 2
+
+
+# -- in a guard ------------------------------------------------------------------------------------
+
+
+def test_it_is_on_in_observe_and_off_in_enforce() -> None:
+    assert [type(one) for one in Guard(mode="observe").learners] == [Adaptive]
+    for off in (
+        Guard(),
+        Guard(mode="warn"),
+        Guard(mode="observe", adaptive=False),
+        Guard(mode="observe", patience=0.5),
+        Guard(mode="observe", preset="coding"),
+    ):
+        assert off.learners == ()
+        assert off.fitted(off.settings) is off.settings
+    assert Guard(adaptive=Adaptive()).learners
+    assert Guard(mode="warn", adaptive=True).learners
+    with pytest.raises(ConfigError, match="patience"):
+        Guard(adaptive=True, patience=0.3)
+
+
+def test_what_was_learnt_comes_in_with_the_next_conversation(tmp_path: Path) -> None:
+    path = tmp_path / "learnt.json"
+    adaptive = Adaptive(path, workflow="w")
+    guard = Guard(adaptive=adaptive)
+    for number in range(4):
+        adaptive.judge(f"r{number}", "wrong-stop")
+    rules = {rule.family: rule for rule in guard.fitted(guard.settings).rules}
+    assert rules["repeat"].block == 7  # type: ignore[attr-defined]
+    assert Adaptive(path, workflow="w").moves[-1].reason == "wrong-stop"
+
+
+@tool
+def look(place: str) -> str:
+    """Look somewhere."""
+    return "locked"
+
+
+@pytest.mark.parametrize("kind", ["file", "sqlite"])
+def test_a_guard_that_observes_learns_from_its_runs(tmp_path: Path, kind: str) -> None:
+    place = str(tmp_path / "learnt.json")
+    if kind == "sqlite":
+        place = f"sqlite:///{tmp_path / 'learnt.db'}"
+
+    def script(messages: object, call: int) -> AIMessage | str:
+        return asks_for(("look", {"place": "desk"})) if call % 12 else "It is locked."
+
+    guard = Guard(mode="observe", adaptive=place, name="billing")
+    app = shearpin.guard(react_builder(StrictProvider(script), [look]).compile(), guard)
+    for _ in range(2):
+        app.invoke({"messages": [("user", "open it")]})
+    kept = Adaptive(place, workflow="billing")
+    assert [move.reason for move in kept.moves] == ["went-on", "went-on"]
+    assert kept.patience == 0.49
+    assert guard.fitted(guard.settings).patience == 0.49
+    assert app.report().outcome == "completed"
+
+
+def test_a_damaged_file_does_not_hurt_a_run(tmp_path: Path) -> None:
+    path = tmp_path / "learnt.json"
+    model = StrictProvider(["Hello."])
+    guard = Guard(mode="observe", adaptive=str(path))
+    app = shearpin.guard(react_builder(model, [look]).compile(), guard)
+    path.write_text("{")
+    app.invoke({"messages": [("user", "hi")]})
+    assert any("learning" in fault for fault in app.report().faults)

@@ -195,6 +195,10 @@ class Run:
         self.collect()
         self.records = self.nudges.settled(self.records, self.ways.unmet())
         self.open.clear()
+        if self.ways.learners:
+            from shearpin.adapters.learning import learn_from
+
+            learn_from(self)
 
     @property
     def step(self) -> int:

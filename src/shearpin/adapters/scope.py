@@ -52,7 +52,7 @@ def guarded_scope(guard: Guard, name: str, thread: str | None) -> Generator[Guar
     if outer is not None:
         yield GuardRun(outer, guard)
         return
-    run = Run(name, thread, ThreadState.fresh(guard.settings, clock.monotonic))
+    run = Run(name, thread, ThreadState.fresh(guard.fitted(guard.settings), clock.monotonic))
     run.repair, run.ways = guard.repair, Ways(guard)
     run.begin(new_turn=True)
     open_spending(run, guard, Orders(), new_turn=True, passing=True)

@@ -42,6 +42,8 @@ class Ways:
     def __init__(self, recipe: Guard | None = None, answer: object = None) -> None:
         self.on_stop = "end" if recipe is None else recipe.on_stop
         self.on_loop = None if recipe is None else recipe.on_loop
+        self.learners = () if recipe is None else recipe.learners
+        self._chosen = () if recipe is None or recipe.choices is None else recipe.choices.ways
         self.teller = None if recipe is None or recipe.on_verdict is None else Teller(recipe)
         self.diversion: Reroute | Rollback | None = None
         self.models: Mapping[str, Model] = {} if recipe is None else models_of(recipe)
@@ -88,6 +90,10 @@ class Ways:
             known = any(fnmatchcase(name, other) for name in names for other in self._exclude)
             self._alone[place] = known
         return known
+
+    def may(self, way: str) -> bool:
+        """Whether a way out of a loop may be taken in this run."""
+        return way == self.on_loop or way in self._chosen
 
     # -- ways out -------------------------------------------------------------------------------
 

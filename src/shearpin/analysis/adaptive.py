@@ -1,29 +1,31 @@
 """Patience that follows what happens in a workflow: slow, bounded, explained, and easy to undo.
 
-Contract: nothing adapts by itself. What was learnt is one number for each workflow, the patience,
-in one JSON file; it moves by the amounts in `MOVES` and never leaves its bounds, and every move is
-kept with its reason (the latest `KEPT` of them). A guard that is to use it is given
-`Guard(patience=Learnt.load(path).patience("workflow"))`.
+Contract: what was learnt is one number for each workflow, the patience, in a JSON file or a store;
+it moves by the amounts in `MOVES` and never leaves its bounds, and every move is kept with its
+reason (the latest `KEPT` of them). `Adaptive` is what a guard is given. Without one only a guard in
+`observe` mode adapts, as long as it lives: what is enforced changes only where that is asked for.
 
 What a person says weighs most: a stop marked as wrong counts as ten runs that say the same.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
+from shearpin.analysis.kept import Kept, Place
 from shearpin.core.patience import Patience, patience_value
 from shearpin.errors import ConfigError
 from shearpin.report.interventions import Intervention
+from shearpin.report.model import Report
 
-__all__ = ["JUDGEMENTS", "KEPT", "MOVES", "Learnt", "Move"]
+__all__ = ["JUDGEMENTS", "KEPT", "MOVES", "Adaptive", "Learnt", "Move"]
 
 KEPT: Final = 100
 _VERSION: Final = 1
+_KEY: Final = "shearpin:learnt"
 MOVES: Final[dict[str, float]] = {
     "wrong-stop": +0.05,
     "wrong-nudge": +0.02,
@@ -115,17 +117,7 @@ class Learnt:
 
     def save(self, path: str | Path) -> None:
         """Writes the file, whole or not at all."""
-        data = {
-            "version": _VERSION,
-            "start": self.start,
-            "lowest": self.lowest,
-            "highest": self.highest,
-            "workflows": {name: [list(move) for move in kept] for name, kept in self.moves.items()},
-        }
-        place = Path(path)
-        draft = place.with_name(place.name + ".new")
-        draft.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-        draft.replace(place)
+        Kept(Path(path), _KEY).change(lambda _: self.to_json())
 
     @classmethod
     def load(cls, path: str | Path) -> Learnt:
@@ -134,11 +126,31 @@ class Learnt:
         Raises:
             ConfigError: the file is damaged.
         """
-        place = Path(path)
-        if not place.exists():
+        try:
+            return cls.from_json(Kept(Path(path), _KEY).read())
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
+
+    def to_json(self) -> dict[str, object]:
+        """JSON-ready data, which `from_json` reads."""
+        return {
+            "version": _VERSION,
+            "start": self.start,
+            "lowest": self.lowest,
+            "highest": self.highest,
+            "workflows": {name: [list(move) for move in kept] for name, kept in self.moves.items()},
+        }
+
+    @classmethod
+    def from_json(cls, read: object) -> Learnt:
+        """What `to_json` gave; a fresh one from None.
+
+        Raises:
+            ConfigError: it is damaged.
+        """
+        if read is None:
             return cls()
         try:
-            read: object = json.loads(place.read_text(encoding="utf-8"))
             data = cast("dict[str, object]", read)
             if data["version"] != _VERSION:
                 raise ValueError(f"it is not of version {_VERSION}")
@@ -146,8 +158,8 @@ class Learnt:
             learnt = cls(start, lowest, highest)
             for name, rows in cast("dict[str, list[list[object]]]", data["workflows"]).items():
                 learnt.moves[name] = [_read(row) for row in rows]
-        except (OSError, ValueError, KeyError, TypeError, ConfigError) as error:
-            raise ConfigError(f"{path}: cannot be read as what was learnt: {error}") from error
+        except (AttributeError, ValueError, KeyError, TypeError, ConfigError) as error:
+            raise ConfigError(f"cannot be read as what was learnt: {error}") from error
         return learnt
 
 
@@ -157,3 +169,68 @@ _BOUNDS: Final = ("start", "lowest", "highest")
 def _read(row: list[object]) -> Move:
     run, reason, patience = row
     return Move(str(run), str(reason), patience_value(cast("float", patience)))
+
+
+class Adaptive:
+    """The patience of one workflow, kept and followed: what `Guard(adaptive=...)` is given.
+
+    Args:
+        place: a JSON file, a store or its URL, or None for this process alone.
+        workflow: whose patience it is.
+
+    Raises:
+        ConfigError: what is kept is damaged.
+
+    Example:
+        >>> adaptive = Adaptive(workflow="billing")
+        >>> adaptive.judge("run-7", "wrong-stop")
+        0.55
+    """
+
+    def __init__(self, place: Place = None, *, workflow: str = "default") -> None:
+        self.workflow = workflow
+        self._kept = Kept(place, _KEY)
+        self._learnt = Learnt.from_json(self._kept.read())
+
+    @property
+    def patience(self) -> float:
+        """What new conversations are judged with."""
+        return float(self._learnt.patience(self.workflow))
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """How it came to be so: the latest changes and their reasons, oldest first."""
+        return tuple(self._learnt.moves.get(self.workflow, ()))
+
+    def learn(self, report: Report) -> None:
+        """Take in a run that is over, and what others have learnt meanwhile."""
+        found = Learnt.from_json(self._kept.read())
+        before = found.to_json()
+        found.observe(self.workflow, report.info.run, report.interventions)
+        if found.to_json() == before:
+            self._learnt = found
+        else:
+            self._change(
+                lambda held: held.observe(self.workflow, report.info.run, report.interventions)
+            )
+
+    def judge(self, run: str, judgement: str) -> float:
+        """A person has looked at a run; the patience that follows.
+
+        Raises:
+            ConfigError: the judgement is none of `JUDGEMENTS`.
+        """
+        self._change(lambda held: held.judge(self.workflow, run, judgement))
+        return self.patience
+
+    def reset(self) -> None:
+        """Forget what was learnt of the workflow."""
+        self._change(lambda held: held.reset(self.workflow))
+
+    def _change(self, act: Callable[[Learnt], None]) -> None:
+        def update(before: object) -> object:
+            held = Learnt.from_json(before)
+            act(held)
+            return held.to_json()
+
+        self._learnt = Learnt.from_json(self._kept.change(update))

@@ -151,8 +151,10 @@ class Efficacy:
                 *names, acted, given, helped, well, tokens, priced, usd = row
                 verdict, rule, cause, tool, model, template = map(str, names)
                 key = (verdict, rule, cause, tool, model, template, bool(acted))
-                counts = [int(cast("int", one)) for one in (given, helped, well, tokens, priced)]
-                tally.sums[key] = _Sum(*counts, Decimal(str(usd)))
+                tally.sums[key] = _Sum(
+                    int(cast("int", given)), int(cast("int", helped)), int(cast("int", well)),
+                    int(cast("int", tokens)), int(cast("int", priced)), Decimal(str(usd)),
+                )  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError, ArithmeticError) as error:
             raise ConfigError(f"{path}: the tally cannot be read: {error}") from error
         return tally

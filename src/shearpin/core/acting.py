@@ -7,6 +7,9 @@ the run ends over it, where the guard has one, and so are at most two loops of a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from shearpin.core.breaker import Signal
 from shearpin.core.canonical import digest_text
 from shearpin.core.journal import TransitionRecord, VerdictRecord
@@ -20,14 +23,16 @@ from shearpin.core.messages import (
     without_text,
 )
 from shearpin.core.modes import Mode, Modes
+from shearpin.core.phrasing import PLAIN, added_words
 from shearpin.core.seen import Seen, ToolSeen
 from shearpin.core.settings import Settings
-from shearpin.findings import Finding, Severity
+from shearpin.findings import Evidence, Finding, Severity
 from shearpin.verdicts import PROCEED, Block, Halt, Nudge, Reroute, Rollback, Verdict
 
 __all__ = ["Acting"]
 
 _MOST_SAID = 16
+_TEXTS = 16
 _LONGEST_MODEL = 120
 _JUST_COMPACTED = 12
 """Rounds after a summary in which a loop may come from what the summary left out."""
@@ -49,11 +54,16 @@ class Acting(Memory):
 
     # -- words --------------------------------------------------------------------------------
 
-    def _nudge_words(self, finding: Finding, seen: Seen, firm: bool) -> str | None:
+    def _nudge_words(
+        self, finding: Finding, seen: Seen, firm: bool, wording: str = PLAIN
+    ) -> str | None:
         """What the agent is told; None where it was told exactly that before."""
         args, text = (seen.args, seen.text) if isinstance(seen, ToolSeen) else ("", "")
         language, own = self.settings.language, self.settings.messages
         message = nudge_text(finding, args, text, firm, language, own)
+        if wording != PLAIN and self.settings.choices is not None:
+            added = self.settings.choices.words.get(wording)
+            message += added_words(wording, language) if added is None else " " + added
         if not self._new_words(finding.agent, message):
             message += "" if firm else firm_words(language, own)
             if firm or not self._new_words(finding.agent, message):
@@ -75,6 +85,55 @@ class Acting(Memory):
     def _without_words(self, finding: Finding) -> str:
         return without_text(finding, self.settings.language, self.settings.messages)
 
+    def _remember(self, seen: ToolSeen) -> None:
+        """Keep the result of a call that will be refused, for the answer; in memory only."""
+        if len(self._texts) >= _TEXTS:
+            self._texts.pop(next(iter(self._texts)))
+        self._texts[seen.call_key] = seen.text[:400]
+
+    # -- choices ------------------------------------------------------------------------------
+
+    def _choose(
+        self, place: str, finding: Finding, options: Sequence[str], at: float
+    ) -> tuple[str, Finding]:
+        """One of several interventions, and the finding with why it was chosen.
+
+        Without anybody who chooses, and where that fails, it is the first.
+        """
+        choices = self.settings.choices
+        if choices is None or len(options) < 2:
+            return options[0], finding
+        try:
+            name, why = choices.choose(place, finding, options, f"{self.step}:{finding.key}")
+            if name not in options:
+                raise ValueError(f"{name!r} is none of {', '.join(options)}")
+        except Exception as error:  # a faulty choice must not hurt the run
+            self.fault("choices", error, at)
+            return options[0], finding
+        evidence: Evidence = {**finding.evidence, "choice": name, "choice_why": why}
+        return name, replace(finding, evidence=evidence)
+
+    def _speak(
+        self, finding: Finding, seen: Seen, firm: bool, level: Severity, mode: Mode
+    ) -> Verdict:
+        """Tell the agent of a loop, in the words, or with the refusal, that help most."""
+        self._signal("warned", seen.at)
+        choices, wording = self.settings.choices, PLAIN
+        if choices is not None and level is Severity.NUDGE:
+            options = [*choices.wordings]
+            if choices.blocks and finding.hard and finding.refuses and mode == "enforce":
+                options.append("block")
+            wording, finding = self._choose("nudge", finding, options, seen.at)
+            if wording == "block":
+                self._ladder.refuse(finding, self._observer.epoch(finding.agent))
+                if isinstance(seen, ToolSeen) and seen.outcome != "blocked":
+                    self._remember(seen)
+                firm, wording = True, PLAIN
+        message = self._nudge_words(finding, seen, firm, wording)
+        if message is None:
+            return PROCEED
+        return self._give(Nudge(finding, message), finding, message, seen.at, mode)
+
     # -- verdicts -----------------------------------------------------------------------------
 
     def _halt(self, finding: Finding, at: float, node: str = "") -> Verdict:
@@ -82,10 +141,10 @@ class Acting(Memory):
         mode = self._mode_of(finding, node)
         if self._breaker.state == "open" and mode != "enforce":
             return PROCEED  # only watching: the end was written down already
-        other = self._way_out(finding) if mode == "enforce" else None
+        other = self._way_out(finding, at) if mode == "enforce" else None
         if other is not None:
-            self._divert(finding, at)
-            return self._give(other, finding, other.message, at, mode)
+            self._divert(other, at)
+            return self._give(other, other.finding, other.message, at, mode)
         self._signal("exhausted", at)
         message = halt_text(finding, self.settings.language, self.settings.messages)
         halt = Halt(f"loop:{finding.family}", message, finding)
@@ -94,10 +153,18 @@ class Acting(Memory):
             self.stopped = halt
         return given
 
-    def _way_out(self, finding: Finding) -> Reroute | Rollback | None:
+    def _way_out(self, finding: Finding, at: float) -> Reroute | Rollback | None:
         """What the guard does about a loop before it ends the run, where it does anything."""
         way = self.settings.on_loop
-        if way is None or not self._ladder.may_divert(finding.key):
+        choices = self.settings.choices
+        if (way is None and choices is None) or not self._ladder.may_divert(finding.key):
+            return None
+        if choices is not None and choices.ways:
+            nameless = finding.subject is None or finding.evidence.get("node") is not None
+            others = [one for one in choices.ways if not (nameless and one == "without_tool")]
+            options = list(dict.fromkeys([way or "end", *others, "end"]))
+            way, finding = self._choose("way_out", finding, options, at)
+        if way is None or way == "end":
             return None
         if way == "rollback":
             language, own = self.settings.language, self.settings.messages
@@ -109,18 +176,18 @@ class Acting(Memory):
             return Reroute(finding, f"without:{finding.subject}")
         return Reroute(finding, way)
 
-    def _divert(self, finding: Finding, at: float) -> None:
+    def _divert(self, verdict: Reroute | Rollback, at: float) -> None:
         """The loop gets a last try elsewhere: HALF_OPEN, with its trial rounds."""
+        finding = verdict.finding
         self._ladder.divert(finding.key)
         self._signal("refused", at)
         self._breaker.grant()
         self._observer.try_again(finding.agent)
-        way = self.settings.on_loop or ""
         until = self.step + self.settings.limits.withhold_rounds
-        if way == "without_tool":
+        if isinstance(verdict, Reroute) and verdict.target.startswith("without:"):
             self._ladder.withhold(finding, until)
-        elif way.startswith("model:"):
-            self._ladder.lend(finding, way.removeprefix("model:"), until)
+        elif isinstance(verdict, Reroute) and verdict.target.startswith("model:"):
+            self._ladder.lend(finding, verdict.target.removeprefix("model:"), until)
         self._forget(finding.agent, at)
 
     def _mode_of(self, finding: Finding, node: str) -> Mode:

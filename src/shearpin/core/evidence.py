@@ -33,6 +33,7 @@ WEIGHTS: Final[dict[str, tuple[str, float]]] = {
     "same_input": ("input", 0.6),
     "no_progress": ("work", 0.6),
     "semantic_oscillation": ("words", 0.6),
+    "loop_risk": ("all", 0.0),  # it is made of what the others see
 }
 _OTHER: Final = 0.4
 """Weight of a rule that is not in the table, such as one that a user brings along."""

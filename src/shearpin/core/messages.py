@@ -72,6 +72,7 @@ _WHAT: dict[Language, dict[str, str]] = {
         "same_input": "Your last {count} prompts were exactly as long as each other: nothing was added to them.",
         "paraphrase": "Your last {count} thoughts said the same in other words, and the calls between them brought "
         "nothing new.",
+        "loop_risk": "Most of your last steps repeat what you did before, or what it led to (latest: `{tool}`).",
         "together": "Several small signs together say that you are getting nowhere.",
         "other": "The last {count} steps brought nothing new ({tool}).",
     },
@@ -98,6 +99,7 @@ _WHAT: dict[Language, dict[str, str]] = {
         "untested_edits": "你已经连续修改 {count} 次，没有运行任何验证。",
         "same_input": "你最近 {count} 次看到的内容长度完全相同：没有新增任何内容。",
         "paraphrase": "你最近 {count} 次的想法只是换了说法，期间的调用也没有带来新内容。",
+        "loop_risk": "你最近的大部分步骤都在重复之前的做法或结果（最近：`{tool}`）。",
         "together": "几个小迹象合在一起表明你没有进展。",
         "other": "最近 {count} 步没有任何新进展（{tool}）。",
     },

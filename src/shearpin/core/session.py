@@ -31,11 +31,10 @@ from shearpin.events import (
     TurnStarted,
 )
 from shearpin.findings import Finding, Severity
-from shearpin.verdicts import PROCEED, Block, Nudge, Verdict
+from shearpin.verdicts import PROCEED, Block, Verdict
 
 __all__ = ["DUMP_VERSION", "Session", "Spend"]
 
-_TEXTS = 16
 _OPEN_ROUNDS = 16
 
 
@@ -245,11 +244,7 @@ class Session(Acting):
             return PROCEED
         if rung is Severity.STOP:
             return self._halt(finding, seen.at, node)
-        self._signal("warned", seen.at)
-        message = self._nudge_words(finding, seen, told)
-        if message is None:
-            return PROCEED
-        return self._give(Nudge(finding, message), finding, message, seen.at, mode)
+        return self._speak(finding, seen, told, rung, mode)
 
     def _remark(self, finding: Finding, at: float) -> Finding | None:
         """Journal a finding that justifies no verdict, once; what it amounts to with others."""
@@ -323,12 +318,6 @@ class Session(Acting):
                 self._ladder.pardon(self._last.key)
                 self._observer.try_again(self._last.agent)
                 self._forget(self._last.agent, at)
-
-    def _remember(self, seen: ToolSeen) -> None:
-        """Keep the result of a call that will be refused, for the answer; in memory only."""
-        if len(self._texts) >= _TEXTS:
-            self._texts.pop(next(iter(self._texts)))
-        self._texts[seen.call_key] = seen.text[:400]
 
 
 def _note(flags: dict[str, bool], agent: str) -> None:

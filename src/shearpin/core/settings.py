@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Literal
 
 from shearpin.core.breaker import BreakerSettings
+from shearpin.core.choosing import Chooses
 from shearpin.core.detectors import DEFAULT_DETECTORS, Detector
 from shearpin.core.messages import CAUSES, RULES
 from shearpin.core.modes import MODES, Mode, check_modes
@@ -44,6 +45,7 @@ class Settings:
         on_loop: what is done about a loop before the run ends over it: `rollback`,
             `without_tool`, `node:` and the name of the node to go on at, or `model:` and the name
             of the model to go on with.
+        choices: what chooses between wordings, refusals and ways out; None: the fixed ladder.
         rules: the detectors under this patience; made from the fields above.
         limits: the breaker's settings under this patience; likewise.
     """
@@ -60,6 +62,7 @@ class Settings:
     exclude: tuple[str, ...] = ()
     messages: Own = field(default_factory=dict[str, str])
     on_loop: str | None = None
+    choices: Chooses | None = field(default=None, repr=False)
     rules: tuple[Detector, ...] = field(init=False, repr=False, compare=False)
     limits: BreakerSettings = field(init=False, repr=False, compare=False)
 
@@ -83,6 +86,8 @@ class Settings:
         object.__setattr__(self, "limits", patient_breaker(self.breaker, self.patience))
         check_modes(self.modes)
         check_words(self.messages, sorted(RULES | seen), sorted(CAUSES))
+        if self.choices is not None and not callable(getattr(self.choices, "choose", None)):
+            raise ConfigError(f"choices must be Choices(...), not {self.choices!r}")
         if isinstance(self.exclude, str):
             raise ConfigError("exclude must be a tuple of node names, not one text")
         way = self.on_loop

@@ -125,6 +125,19 @@ class Report:
         return interventions_of(self.verdicts, self.transitions, ending)
 
     @property
+    def risk(self) -> float | None:
+        """The highest loop probability that was written down; None below a half, or without it.
+
+        It is there where the rule `loop_risk` is on, see `Guard(early_nudges=...)`.
+        """
+        found = [
+            record.evidence.get("probability")
+            for record in (*self.verdicts, *self.notes)
+            if record.rule == "loop_risk"
+        ]
+        return max((one for one in found if isinstance(one, float)), default=None)
+
+    @property
     def remedy(self) -> str | None:
         """What to change if the decisive verdict was wrong; None where all was quiet."""
         decisive = self.decisive
@@ -158,6 +171,7 @@ class Report:
             "evidence": evidence,
             "kind": None if self.kind is None else self.kind._asdict(),
             "remedy": self.remedy,
+            "risk": self.risk,
             "spend": self.spend._asdict(),
             "budget": None if self.budget is None else self.budget.to_json(),
             "boundary": None if self.boundary is None else self.boundary.to_json(texts=texts),

@@ -78,7 +78,7 @@ def with_other_model(run: Run, agent: str, request: AnyRequest) -> AnyRequest:
 
 def without_tools(run: Run, agent: str, request: AnyRequest) -> AnyRequest:
     """The request without the tools that were taken away from an agent."""
-    if run.ways.on_loop != "without_tool":
+    if not run.ways.may("without_tool"):
         return request
     gone = run.state.judge.ask(lambda session: session.without(agent), frozenset[str]())
     if not gone:

@@ -80,7 +80,8 @@ class Tenancy:
 
     def _begin(self, key: str, last: Run | None, config: Mapping[str, Any]) -> Run:
         if last is None:
-            state = ThreadState.fresh(self._guard.settings, clock.monotonic)
+            settings = self._guard.fitted(self._guard.settings)
+            state = ThreadState.fresh(settings, clock.monotonic)
         else:
             last.end("completed")
             state = last.state

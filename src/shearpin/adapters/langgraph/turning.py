@@ -132,7 +132,7 @@ def other_way(run: Run, plan: NodePlan, agent: str, config: RunnableConfig) -> A
 def remember(run: Run, plan: NodePlan, given: Any, config: RunnableConfig) -> None:
     """Keep what a node is given, where there may be a way back to it."""
     rolls_back = run.boundary is not None and run.boundary.rolls_back
-    if not plan.answers and (rolls_back or (run.ways.on_loop == "rollback" and not plan.contains)):
+    if not plan.answers and (rolls_back or (run.ways.may("rollback") and not plan.contains)):
         run.ways.visit(history_key(config.get("metadata")), run.step, plan.name, given)
 
 

@@ -61,7 +61,8 @@ class Voyage:
     def known(self) -> ThreadState | None:
         """What this process knows of the thread, where that needs no look at the checkpointer."""
         if self.key is None:
-            return ThreadState.fresh(self.wiring.settings, self.wiring.now)
+            settings = self.wiring.recipe.fitted(self.wiring.settings)
+            return ThreadState.fresh(settings, self.wiring.now)
         state = self.wiring.threads.get(self.key)
         if state is None or self.saver is None or state.unsaved or state.users:
             return state
@@ -76,7 +77,7 @@ class Voyage:
             if same or held.users or self.saver is None:
                 return held
             self.wiring.threads.drop(self.key)
-        settings, now = self.wiring.settings, self.wiring.now
+        settings, now = self.wiring.recipe.fitted(self.wiring.settings), self.wiring.now
         fresh = ThreadState.fresh(settings, now)
         state = fresh if snapshot is None else snapshot.restore(settings, now)
         return self.wiring.threads.put(self.key, state)

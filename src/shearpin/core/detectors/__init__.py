@@ -12,6 +12,7 @@ from shearpin.core.detectors.guesses import Guesses
 from shearpin.core.detectors.insistence import Insistences
 from shearpin.core.detectors.leak import SlowLeaks
 from shearpin.core.detectors.litany import Litanies
+from shearpin.core.detectors.loop_risk import LoopRisk
 from shearpin.core.detectors.monologue import Monologues
 from shearpin.core.detectors.oscillation import StateOscillations
 from shearpin.core.detectors.paging import Pagings
@@ -38,6 +39,7 @@ __all__ = [
     "Guesses",
     "Insistences",
     "Litanies",
+    "LoopRisk",
     "Monologues",
     "NoProgress",
     "Pagings",
