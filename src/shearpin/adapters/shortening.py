@@ -29,6 +29,8 @@ _LEAST: Final = 0.05
 _NUMBERS: Final = re.compile(r"\d[\d,]{2,}")
 _SHORTEST_CLIP: Final = 400
 _PER_TOKEN: Final = 4
+_NOTE: Final = 60
+"""Characters of the note that something was left out."""
 
 
 def share_of(message: str) -> float:
@@ -59,14 +61,15 @@ def trimmed(messages: Sequence[BaseMessage], share: float) -> list[BaseMessage] 
     kept = _latest(rest, room - count_tokens_approximately(head))
     if kept is None:
         kept = _clipped(_last_round(rest), max(1, room - count_tokens_approximately(head)))
-    asked = question is None or any(message is question for message in kept)
-    short = [*(lead if asked else head), *kept]
+    if any(message is question for message in kept):
+        asks = [isinstance(message, HumanMessage) for message in kept]
+        short = [*lead, *kept[asks.index(True) :]]  # providers want a user's message first
+    else:
+        short = [*head, *kept]
     if count_tokens_approximately(short) > room:
         short = _clipped(short, room)
-    changed = len(short) < len(messages) or any(
-        a is not b for a, b in zip(short, messages, strict=True)
-    )
-    return short if changed else None
+    smaller = count_tokens_approximately(short) < count_tokens_approximately(messages)
+    return short if smaller else None
 
 
 def _latest(messages: list[BaseMessage], room: int) -> list[BaseMessage] | None:
@@ -99,7 +102,7 @@ def _clipped(messages: list[BaseMessage], room: int) -> list[BaseMessage]:
     while sum(min(length, most) for length in lengths) > allowed and most > _SHORTEST_CLIP:
         most = max(_SHORTEST_CLIP, most * 3 // 4)
     return [
-        _clip(message, most) if length > most else message
+        _clip(message, most) if length > most + _NOTE else message
         for message, length in zip(messages, lengths, strict=True)
     ]
 
