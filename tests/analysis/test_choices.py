@@ -270,3 +270,20 @@ async def test_a_guard_learns_on_an_event_loop_too() -> None:
     await app.ainvoke({"messages": [("user", "open it")]})
     await asyncio.get_running_loop().shutdown_default_executor()
     assert choices.arms()
+
+
+def test_a_file_may_ask_for_all_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "guard.toml"
+    place = str(tmp_path / "choices.json")
+    path.write_text(
+        f"adaptive = true\nearly_nudges = 0.99\n[choices]\nplace = '{place}'\nways = ['rollback']\n"
+    )
+    recipe = shearpin.Guard.from_file(path)
+    assert len(recipe.learners) == 2
+    assert recipe.settings.choices is not None
+    assert tuple(recipe.settings.choices.ways) == ("rollback",)
+    assert recipe.settings.rules[-1].nudge_at == 0.99  # type: ignore[attr-defined]
+    for wrong in ("[choices]\nplaces = 'x'\n", "[choices]\nways = ['x']\n", "early_nudges = 'x'\n"):
+        path.write_text(wrong)
+        with pytest.raises(ConfigError):
+            shearpin.Guard.from_file(path)
