@@ -22,6 +22,7 @@ from shearpin.errors import ConfigError
 from shearpin.learners import Learns, adaptive_of, with_early_nudges
 from shearpin.occasion import Occasion
 from shearpin.presets import preset_named
+from shearpin.stores.opening import check_place
 from shearpin.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from shearpin.boundary.boundary import Boundary
     from shearpin.ledgers import Ledger
     from shearpin.pricing import PriceBook, Pricing, UnknownPrice
+    from shearpin.stores.base import Store
 
 __all__ = ["ON_STOP", "Guard", "Occasion", "OnStop", "guard"]
 
@@ -57,10 +59,10 @@ class Guard(Learns):
             `TrippedError`. `wrap_up` asks the model once more first, without tools, for the answer
             that it has. `pause` interrupts the run for a person, who may let it go on; it needs a
             checkpointer.
-        state: where a conversation's session lives between runs. `auto` (default): on the thread's
-            newest checkpoint where the graph has a checkpointer and the run a thread id, else in
-            memory. `memory`: always in memory. `checkpointer`: as `auto`, but a graph without a
-            checkpointer is refused.
+        state: where a conversation's session lives between runs. `auto` (default): with the
+            thread's newest checkpoint, where there is a checkpointer and a thread id, else in
+            memory. `memory`: always there. `checkpointer`: as `auto`, but a graph without one is
+            refused. A URL, e.g. `sqlite:///sessions.db`, or a `Store`: in a store of its own.
         name: shown in reports in place of the graph's name.
         patience: how soon the guard speaks and stops, from 0 (soon) to 1 (late), or `minimal`,
             `low`, `medium`, `high`, `maximal`. Scales all counts that were not set by hand. None
@@ -81,7 +83,7 @@ class Guard(Learns):
         repair: what to do where providers would refuse the history, because a call has no answer or
             an answer no call: `lend` (default) a mended copy to the model and leave what is saved
             alone, `save` the mended history when the next turn begins, or `off`.
-        save_every: with a checkpointer, also save the session in mid-run, after every so many
+        save_every: with a checkpointer or a store, also save the session in mid-run, after so many
             nodes. 0 (default): at the end of the run only, so that a process that is killed forgets
             what its last run has counted. 1 loses nothing but the calls of unfinished nodes, and
             costs one write per node. `call` saves before each model call of a run with a budget as
@@ -126,7 +128,7 @@ class Guard(Learns):
     ignored_arguments: frozenset[str] = IGNORED_ARGUMENTS
     language: Literal["en", "zh"] = "en"
     on_stop: OnStop = "end"
-    state: Literal["auto", "memory", "checkpointer"] = "auto"
+    state: str | Store = "auto"
     name: str | None = None
     patience: Patience | None = None
     preset: str | None = None
@@ -161,7 +163,7 @@ class Guard(Learns):
             )
         if self.ledger is not None:
             _check_ledger(self.ledger)
-        _check_choice("state", self.state, ("auto", "memory", "checkpointer"))
+        check_place("state", self.state, ("auto", "memory", "checkpointer"))
         object.__setattr__(self, "detectors", tuple(self.detectors))
         object.__setattr__(self, "ignored_arguments", frozenset(self.ignored_arguments))
         object.__setattr__(self, "boundary", _boundary(self.boundary))

@@ -1,6 +1,6 @@
 """A run of 30 steps that is killed after any of them, and resumed in a process of its own.
 
-    python -m tests.adapters.killing FOLDER SAVE_EVERY sync|async STRIDE
+    python -m tests.adapters.killing FOLDER SAVE_EVERY sync|async STRIDE auto|store
 
 Prints a JSON object: what became of the run that was left alone, and of each that was killed. Every
 run happens in a fork of this process, which has touched no guard and no database before.
@@ -62,7 +62,7 @@ class Killer:
             os._exit(9)
 
 
-def build(saver: Any, killer: Killer, save_every: int) -> Any:
+def build(saver: Any, killer: Killer, save_every: int, state: str) -> Any:
     model = StrictProvider(script)
     tools = ToolNode([look])
     builder: StateGraph[Any] = StateGraph(MessagesState)
@@ -80,7 +80,7 @@ def build(saver: Any, killer: Killer, save_every: int) -> Any:
     builder.add_conditional_edges("agent", tools_condition)
     builder.add_edge("tools", "note")
     builder.add_edge("note", "agent")
-    return shearpin.guard(builder.compile(checkpointer=saver), save_every=save_every)
+    return shearpin.guard(builder.compile(checkpointer=saver), save_every=save_every, state=state)
 
 
 def told(app: Any, state: Any) -> dict[str, Any]:
@@ -96,31 +96,34 @@ def told(app: Any, state: Any) -> dict[str, Any]:
     }
 
 
-def drive(path: Path, given: Any, killer: Killer, save_every: int) -> dict[str, Any]:
+def drive(path: Path, given: Any, killer: Killer, save_every: int, state: str) -> dict[str, Any]:
     with SqliteSaver.from_conn_string(str(path)) as saver:
-        app = build(saver, killer, save_every)
+        app = build(saver, killer, save_every, state)
         app.invoke(given, CONFIG, durability="sync")
         return told(app, app.get_state(CONFIG))
 
 
-async def adrive(path: Path, given: Any, killer: Killer, save_every: int) -> dict[str, Any]:
+async def adrive(
+    path: Path, given: Any, killer: Killer, save_every: int, state: str
+) -> dict[str, Any]:
     async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
-        app = build(saver, killer, save_every)
+        app = build(saver, killer, save_every, state)
         await app.ainvoke(given, CONFIG, durability="sync")
         return told(app, await app.aget_state(CONFIG))
 
 
-def forked(path: Path, given: Any, killer: Killer, save_every: int, how: str) -> Any:
+def forked(path: Path, given: Any, killer: Killer, save_every: int, how: str, place: str) -> Any:
     """The outcome of a run in a process of its own; None where it was killed."""
+    state = "auto" if place == "auto" else f"sqlite:///{path}.sessions"
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         code = 1
         try:
             if how == "async":
-                result = asyncio.run(adrive(path, given, killer, save_every))
+                result = asyncio.run(adrive(path, given, killer, save_every, state))
             else:
-                result = drive(path, given, killer, save_every)
+                result = drive(path, given, killer, save_every, state)
             with os.fdopen(writing, "w") as pipe:
                 json.dump(result, pipe)
             code = 0
@@ -134,18 +137,18 @@ def forked(path: Path, given: Any, killer: Killer, save_every: int, how: str) ->
     return json.loads(text) if text else None
 
 
-def main(folder: Path, save_every: int, how: str, stride: int) -> None:
-    whole = forked(folder / "whole.db", HELLO, Killer(None, False), save_every, how)
+def main(folder: Path, save_every: int, how: str, stride: int, place: str) -> None:
+    whole = forked(folder / "whole.db", HELLO, Killer(None, False), save_every, how, place)
     others: list[Any] = []
     for limit in range(1, STEPS, stride):
         late = limit % 4 == 1  # in the middle of a model's node, after the model was called
         path = folder / f"{limit}.db"
-        first = forked(path, HELLO, Killer(limit, late), save_every, how)
+        first = forked(path, HELLO, Killer(limit, late), save_every, how, place)
         if first is None:
-            last = forked(path, None, Killer(None, False), save_every, how)
+            last = forked(path, None, Killer(None, False), save_every, how, place)
             others.append([limit, late, last])
     json.dump({"whole": whole, "killed": others}, sys.stdout)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5])

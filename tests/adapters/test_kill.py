@@ -20,8 +20,10 @@ from tests.adapters.builds import HELLO, THREAD, polite, react, saver
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def killed(folder: Path, save_every: int, how: str, stride: int) -> dict[str, Any]:
-    arguments = [str(folder), str(save_every), how, str(stride)]
+def killed(
+    folder: Path, save_every: int, how: str, stride: int, place: str = "auto"
+) -> dict[str, Any]:
+    arguments = [str(folder), str(save_every), how, str(stride), place]
     done = subprocess.run(
         [sys.executable, "-m", "tests.adapters.killing", *arguments],
         capture_output=True,
@@ -43,9 +45,12 @@ def verdicts(told: dict[str, Any]) -> Any:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-@pytest.mark.parametrize(("how", "stride"), [("sync", 3), ("async", 7)])
-def test_killed_between_two_steps(tmp_path: Path, how: str, stride: int) -> None:
-    told = killed(tmp_path, 1, how, stride)
+@pytest.mark.parametrize(
+    ("how", "stride", "place"),
+    [("sync", 3, "auto"), ("async", 7, "auto"), ("sync", 5, "store"), ("async", 9, "store")],
+)
+def test_killed_between_two_steps(tmp_path: Path, how: str, stride: int, place: str) -> None:
+    told = killed(tmp_path, 1, how, stride, place)
     assert (told["whole"]["outcome"], told["whole"]["reason"]) == ("stopped", "loop:repeat")
     assert len(told["killed"]) >= 28 // stride
     for limit, late, outcome in told["killed"]:

@@ -5,14 +5,13 @@ Contract: a URL that cannot work is a `ConfigError` when it is given, which show
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from urllib.parse import unquote
 
 from shearpin.errors import ConfigError
 from shearpin.stores.base import Store
-from shearpin.stores.memory import MemoryStore
-from shearpin.stores.sqlite import SqliteStore
 
-__all__ = ["open_store"]
+__all__ = ["check_place", "open_store"]
 
 _FORMS = "'memory:', 'sqlite:///file-here.db' or 'sqlite:////folder/file.db'"
 _LATER = ("redis:", "rediss:", "postgres:", "postgresql:")
@@ -34,11 +33,42 @@ def open_store(url: str | Store) -> Store:
         '1'
     """
     if not isinstance(url, str):
-        if not isinstance(url, Store):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"a store must be a URL such as {_FORMS}, or a Store, not {url!r}")
-        return url
-    if url == "memory:":
+        return _checked(url)
+    path = _path_in(url)
+    if path is None:
+        from shearpin.stores.memory import MemoryStore
+
         return MemoryStore()
+    from shearpin.stores.sqlite import SqliteStore
+
+    return SqliteStore(path)
+
+
+def check_place(field: str, value: object, names: tuple[str, ...]) -> None:
+    """Raises `ConfigError` where a setting is none of these names, no URL and no store."""
+    if not isinstance(value, str):
+        _checked(value)
+    elif ":" in value:
+        _path_in(value)
+    elif value not in names:
+        close = get_close_matches(value, names, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ConfigError(
+            f"{field} must be one of {', '.join(names)}, a URL such as 'sqlite:///sessions.db', "
+            f"or a Store, not {value!r}{hint}"
+        )
+
+
+def _checked(given: object) -> Store:
+    if not isinstance(given, Store) or isinstance(given, type):
+        raise ConfigError(f"a store must be a URL such as {_FORMS}, or a Store, not {given!r}")
+    return given
+
+
+def _path_in(url: str) -> str | None:
+    """The file that a URL names; None where it names memory."""
+    if url == "memory:":
+        return None
     scheme, found, place = url.partition("://")
     if url.startswith(_LATER):
         raise ConfigError(
@@ -53,4 +83,4 @@ def open_store(url: str | Store) -> Store:
         raise ConfigError(f"store {url!r} names no file; for one in memory use 'memory:'")
     if "?" in path:
         raise ConfigError(f"store {url!r}: options go into shearpin.stores.SqliteStore(path, ...)")
-    return SqliteStore(path)
+    return path

@@ -142,6 +142,11 @@ class SqliteStore:
             if connection is not None:
                 connection.close()
 
+    def __del__(self) -> None:
+        connection: sqlite3.Connection | None = getattr(self, "_connection", None)
+        if connection is not None:
+            connection.close()
+
     def after_fork(self) -> None:
         """The parent's connection is neither used nor closed: its locks are the parent's."""
         self._lock = Lock()

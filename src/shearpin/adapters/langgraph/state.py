@@ -26,7 +26,21 @@ from shearpin.adapters.run import Run
 from shearpin.core.session import Session
 from shearpin.core.settings import Settings
 
-__all__ = ["CHANNEL", "Runs", "Snapshot", "Threads", "aload", "asave", "load", "payload", "save"]
+__all__ = [
+    "CHANNEL",
+    "AnySaver",
+    "Note",
+    "Runs",
+    "Snapshot",
+    "Threads",
+    "aload",
+    "asave",
+    "head_of",
+    "load",
+    "payload",
+    "read",
+    "save",
+]
 
 logger = logging.getLogger("shearpin")
 
@@ -127,12 +141,12 @@ def load(saver: AnySaver, thread: str, note: Note) -> Snapshot | None:
     `note` is told of a fault.
     """
     try:
-        head = saver.get_tuple(_head(thread))
+        head = saver.get_tuple(head_of(thread))
         if head is None:
             return None
         found = _newest([head])
         if found is None and head.parent_config is not None:
-            older = saver.list(_head(thread), before=head.config, limit=_LOOK_BACK)
+            older = saver.list(head_of(thread), before=head.config, limit=_LOOK_BACK)
             with closing(cast("Any", older)):
                 for item in older:
                     found = _newest([item])
@@ -148,12 +162,12 @@ def load(saver: AnySaver, thread: str, note: Note) -> Snapshot | None:
 async def aload(saver: AnySaver, thread: str, note: Note) -> Snapshot | None:
     """`load`, for asynchronous runs."""
     try:
-        head = await saver.aget_tuple(_head(thread))
+        head = await saver.aget_tuple(head_of(thread))
         if head is None:
             return None
         found = _newest([head])
         if found is None and head.parent_config is not None:
-            older = saver.alist(_head(thread), before=head.config, limit=_LOOK_BACK)
+            older = saver.alist(head_of(thread), before=head.config, limit=_LOOK_BACK)
             async with aclosing(cast("Any", older)):
                 async for item in older:
                     found = _newest([item])
@@ -172,7 +186,7 @@ def save(saver: AnySaver, thread: str, state: ThreadState) -> None:
         return
     state.unsaved = True
     try:
-        head = saver.get_tuple(_head(thread))
+        head = saver.get_tuple(head_of(thread))
         if head is not None:
             text, task = payload(state, head.checkpoint["id"])
             saver.put_writes(head.config, [(CHANNEL, text)], task)
@@ -187,7 +201,7 @@ async def asave(saver: AnySaver, thread: str, state: ThreadState) -> None:
         return
     state.unsaved = True
     try:
-        head = await saver.aget_tuple(_head(thread))
+        head = await saver.aget_tuple(head_of(thread))
         if head is not None:
             text, task = payload(state, head.checkpoint["id"])
             await saver.aput_writes(head.config, [(CHANNEL, text)], task)
@@ -196,7 +210,8 @@ async def asave(saver: AnySaver, thread: str, state: ThreadState) -> None:
         state.judge.fault("state.save", error)
 
 
-def _head(thread: str) -> RunnableConfig:
+def head_of(thread: str) -> RunnableConfig:
+    """The newest checkpoint of a thread."""
     return {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
 
 
@@ -226,13 +241,14 @@ def _newest(tuples: Iterable[CheckpointTuple]) -> Snapshot | None:
     for item in tuples:
         for _, channel, value in item.pending_writes or ():
             if channel == CHANNEL and isinstance(value, str):
-                found = _read(value)
+                found = read(value)
                 if found is not None and (best is None or found.sequence > best.sequence):
                     best = found
     return best
 
 
-def _read(text: str) -> Snapshot | None:
+def read(text: str) -> Snapshot | None:
+    """A snapshot from its text; None, and a warning, where it is damaged."""
     try:
         data = cast("dict[str, Any]", json.loads(text))
         if data.get("v") != 1:

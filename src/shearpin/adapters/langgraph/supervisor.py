@@ -108,14 +108,13 @@ def _stream(
     base: type[AnyGraph], wiring: Wiring, graph: AnyGraph, input: Any, config: Any, kwargs: Any
 ) -> Iterator[Any]:
     voyage = _open(wiring, graph, input, config, kwargs.get("context"))
-    if voyage is not None and voyage.run is None and voyage.saver is not None:
-        snapshot = states.load(voyage.saver, voyage.thread or "", wiring.note)
-        _resume(voyage, snapshot)
+    if voyage is not None and voyage.run is None and voyage.keeps:
+        _resume(voyage, voyage.load())
     if voyage is None or voyage.run is None:
         yield from base.stream(graph, input, config, **kwargs)
         return
     run, handler = voyage.run, voyage.handler
-    given = mended_input(run, graph, voyage.thread if voyage.saver else None, input)
+    given = mended_input(run, graph, voyage.thread if voyage.checkpoints else None, input)
     chunks = base.stream(graph, given, config, **kwargs)
     outcome: RunOutcome = "failed"
     try:
@@ -152,15 +151,14 @@ async def _astream(
     base: type[AnyGraph], wiring: Wiring, graph: AnyGraph, input: Any, config: Any, kwargs: Any
 ) -> AsyncIterator[Any]:
     voyage = _open(wiring, graph, input, config, kwargs.get("context"))
-    if voyage is not None and voyage.run is None and voyage.saver is not None:
-        snapshot = await states.aload(voyage.saver, voyage.thread or "", wiring.note)
-        _resume(voyage, snapshot)
+    if voyage is not None and voyage.run is None and voyage.keeps:
+        _resume(voyage, await voyage.aload())
     if voyage is None or voyage.run is None:
         async for chunk in base.astream(graph, input, config, **kwargs):
             yield chunk
         return
     run, handler = voyage.run, voyage.handler
-    given = await amended_input(run, graph, voyage.thread if voyage.saver else None, input)
+    given = await amended_input(run, graph, voyage.thread if voyage.checkpoints else None, input)
     chunks = cast("Any", base.astream(graph, given, config, **kwargs))
     outcome: RunOutcome = "failed"
     try:
@@ -217,7 +215,7 @@ def _open(wiring: Wiring, graph: AnyGraph, input: Any, config: Any, context: Any
             if voyage.key is not None:
                 state = wiring.threads.put(voyage.key, state)
             voyage.begin(state)
-        elif voyage.saver is None:
+        elif not voyage.keeps:
             voyage.begin(voyage.remembered(None))
         return voyage
     except ConfigError:
@@ -251,8 +249,7 @@ def _finish(voyage: Voyage, outcome: RunOutcome) -> None:
             cached = with_cache(cast("AnyGraph", graph), voyage.graph)
             if cached is not None:
                 cached.clear_cache([node])
-        if voyage.saver is not None and voyage.thread is not None:
-            states.save(voyage.saver, voyage.thread, run.state)
+        voyage.save(run.state)
         run.collect()
     except Exception as error:
         run.fault("supervisor.finish", error)
@@ -268,11 +265,7 @@ async def _afinish(voyage: Voyage, outcome: RunOutcome) -> None:
             cached = with_cache(cast("AnyGraph", graph), voyage.graph)
             if cached is not None:
                 await cached.aclear_cache([node])
-        if voyage.saver is not None and voyage.thread is not None:
-            if outcome == "cancelled":
-                run.state.unsaved = True
-            else:
-                await states.asave(voyage.saver, voyage.thread, run.state)
+        await voyage.asave(run.state, outcome)
         run.collect()
     except Exception as error:
         run.fault("supervisor.finish", error)

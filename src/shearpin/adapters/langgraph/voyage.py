@@ -12,6 +12,7 @@ from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.langgraph import state as states
 from shearpin.adapters.langgraph.compat import AnyGraph, ambient, configurable, is_nested, saver_of
 from shearpin.adapters.langgraph.keeping import Keeper
+from shearpin.adapters.langgraph.sessions import SessionKeeper
 from shearpin.adapters.langgraph.wiring import Wiring
 from shearpin.adapters.messages import has_genuine_turn
 from shearpin.adapters.metering import open_spending, orders_in
@@ -40,7 +41,9 @@ class Voyage:
         thread = values.get("thread_id")
         self.thread = str(thread) if thread is not None else None
         nested = is_nested(values)
-        self.saver = None if nested or self.thread is None else self._saver(values)
+        self.checkpoints = None if nested or self.thread is None else self._saver(values)
+        self.sessions = None if self.thread is None else wiring.sessions
+        self.saver = None if self.sessions is not None else self.checkpoints
         self.key = self.thread
         if nested and self.thread is not None:
             path = str(values.get("checkpoint_ns", "")).split("|")
@@ -56,6 +59,56 @@ class Voyage:
             return None
         return saver_of(self.graph, values)
 
+    # -- what is saved ----------------------------------------------------------------------------
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the session is saved anywhere but in this process."""
+        return self.saver is not None or self.sessions is not None
+
+    def load(self) -> states.Snapshot | None:
+        """What was saved of the conversation."""
+        if self.sessions is not None:
+            return self.sessions.load(self.key or "", self.checkpoints, self.wiring.note)
+        assert self.saver is not None
+        return states.load(self.saver, self.thread or "", self.wiring.note)
+
+    async def aload(self) -> states.Snapshot | None:
+        """`load`, for asynchronous runs."""
+        if self.sessions is not None:
+            return await self.sessions.aload(self.key or "", self.checkpoints, self.wiring.note)
+        assert self.saver is not None
+        return await states.aload(self.saver, self.thread or "", self.wiring.note)
+
+    def save(self, state: ThreadState) -> None:
+        """Save the conversation at the end of a run."""
+        if self.sessions is not None:
+            self.sessions.save(self.key or "", state)
+        elif self.saver is not None:
+            states.save(self.saver, self.thread or "", state)
+
+    async def asave(self, state: ThreadState, outcome: RunOutcome) -> None:
+        """`save`, for asynchronous runs."""
+        cancelled = outcome == "cancelled"
+        if self.sessions is not None:
+            await self.sessions.asave(self.key or "", state, cancelled=cancelled)
+        elif self.saver is not None and cancelled:
+            state.unsaved = True
+        elif self.saver is not None:
+            await states.asave(self.saver, self.thread or "", state)
+
+    def _keeper(self, state: ThreadState) -> Keeper | SessionKeeper | None:
+        """What saves it in mid-run, where that is asked for."""
+        every = self.wiring.recipe.save_every
+        if not every:
+            return None
+        nodes = 1 if every == "call" else every
+        if self.sessions is not None:
+            return SessionKeeper(self.sessions, self.key or "", state, nodes)
+        if self.saver is not None:
+            return Keeper(self.saver, self.thread or "", state, nodes)
+        return None
+
     # -- begin and end ----------------------------------------------------------------------------
 
     def known(self) -> ThreadState | None:
@@ -64,7 +117,7 @@ class Voyage:
             settings = self.wiring.recipe.fitted(self.wiring.settings)
             return ThreadState.fresh(settings, self.wiring.now)
         state = self.wiring.threads.get(self.key)
-        if state is None or self.saver is None or state.unsaved or state.users:
+        if state is None or not self.keeps or state.unsaved or state.users:
             return state
         return None
 
@@ -74,7 +127,7 @@ class Voyage:
         held = self.wiring.threads.get(self.key)
         if held is not None:
             same = snapshot is not None and held.sequence == snapshot.sequence
-            if same or held.users or self.saver is None:
+            if same or held.users or not self.keeps:
                 return held
             self.wiring.threads.drop(self.key)
         settings, now = self.wiring.recipe.fitted(self.wiring.settings), self.wiring.now
@@ -90,16 +143,13 @@ class Voyage:
         run.ways = Ways(wiring.recipe, self.answer)
         run.repair = wiring.recipe.repair
         run.answer = self.answer
-        every, keeper = wiring.recipe.save_every, None
-        if every and self.saver is not None and self.thread is not None:
-            nodes = 1 if every == "call" else every
-            run.keeper = keeper = Keeper(self.saver, self.thread, state, nodes)
+        run.keeper = keeper = self._keeper(state)
         new_turn = self.new_turn or self.thread is None
         run.begin(new_turn=new_turn)
         run.ways.asked = run.stopped
         passing = self.key is None
         open_spending(run, wiring.recipe, self.orders, new_turn=new_turn, passing=passing)
-        if run.spending is not None and every == "call":
+        if run.spending is not None and wiring.recipe.save_every == "call":
             run.spending.keeper = keeper
         open_bounds(run, wiring.recipe)
         wiring.runs.put(run)

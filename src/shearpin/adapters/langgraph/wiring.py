@@ -26,6 +26,7 @@ from shearpin.adapters.langgraph.compat import (
     with_nodes,
 )
 from shearpin.adapters.langgraph.nodes import GuardedNode, NodePlan
+from shearpin.adapters.langgraph.sessions import Sessions, sessions_of
 from shearpin.adapters.langgraph.state import Runs, Threads
 from shearpin.adapters.langgraph.stopping import endings_of
 from shearpin.adapters.langgraph.subagents import SubAgents
@@ -56,6 +57,7 @@ class Wiring:
         settings: the core's part of the recipe, with what the graph's tools say of themselves.
         original: the graph as it was.
         redirects: whether its nodes are guarded; if not, a refusal pauses the run.
+        sessions: those that live in a store of their own; None where they do not.
         threads: sessions that live in memory.
         runs: the latest runs, for reports.
         faults: what failed outside any run; the next run that begins takes them over.
@@ -66,6 +68,7 @@ class Wiring:
     original: AnyGraph
     redirects: bool = True
     now: clock.Clock = clock.monotonic
+    sessions: Sessions | None = None
     threads: Threads = field(default_factory=Threads)
     runs: Runs = field(default_factory=Runs)
     faults: list[tuple[str, BaseException]] = field(default_factory=list[tuple[str, BaseException]])
@@ -104,7 +107,8 @@ def wire(graph: AnyGraph, recipe: Guard) -> Wiring:
     noted = tool_facts(graph)
     if noted:
         settings = replace(settings, tools={**noted, **settings.tools})
-    return Wiring(recipe, settings, graph, redirects=trouble is None)
+    sessions = sessions_of(recipe.state, recipe.name or graph.get_name())
+    return Wiring(recipe, settings, graph, redirects=trouble is None, sessions=sessions)
 
 
 def _say_once(message: str) -> None:
