@@ -5,6 +5,7 @@
 ├── `TraceError`             a recorded run cannot be read; names file, line and field
 ├── `LedgerError`            a store of holds and spend failed
 ├── `StoreError`             a store of records failed; names the place and the fix
+├── `EffectRefusedError`     an effect was not to happen again, and nobody could answer instead
 ├── `PriceUnknownError`      a dollar cap is set and a model has no known price
 └── `TrippedError`           the guard stopped the run (only with `on_stop="raise"`)
     ├── `LoopDetectedError`
@@ -22,6 +23,7 @@ __all__ = [
     "BudgetExceededError",
     "CircuitOpenError",
     "ConfigError",
+    "EffectRefusedError",
     "LedgerError",
     "LoopDetectedError",
     "PriceUnknownError",
@@ -50,6 +52,25 @@ class LedgerError(ShearpinError):
 
 class StoreError(ShearpinError):
     """A store of records failed or refused to answer. The message names the place and the fix."""
+
+
+class EffectRefusedError(ShearpinError):
+    """A tool was called whose effect was not to happen again, where no answer could be given in its
+    place. The tool was not run.
+
+    Attributes:
+        reason: `done`, `in_progress`, `outcome_unknown`, `too_soon`, `too_many`, or `store` where
+            the records could not be read.
+        output: what came of the effect, where it is `done`.
+    """
+
+    def __init__(self, message: str, reason: str = "done", output: object = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.output = output
+
+    def __reduce__(self) -> tuple[type[EffectRefusedError], tuple[str, str, object]]:
+        return (type(self), (str(self.args[0]), self.reason, self.output))
 
 
 class PriceUnknownError(ShearpinError, LookupError):

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+from uuid import UUID
 
 from shearpin import clock
 from shearpin.adapters.carrying import tell
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from shearpin.boundary.availability import AvailabilityBreaker
     from shearpin.boundary.boundary import Boundary
     from shearpin.boundary.categories import Classification
-    from shearpin.boundary.effects import EffectRecords
+    from shearpin.boundary.effects import Begun, EffectRecords
     from shearpin.boundary.settings import Availability
     from shearpin.boundary.tally import RunErrors
     from shearpin.recipe import Guard
@@ -101,6 +102,7 @@ class Bounds:
         rollbacks: how often the run went back.
         rolls_back: whether it may have to, so that states have to be remembered.
         siblings: tool calls that run side by side.
+        effects_open: records begun for calls that only callbacks see, by the host's run id.
     """
 
     boundary: Boundary
@@ -115,6 +117,7 @@ class Bounds:
     rollbacks: int = 0
     rolls_back: bool = False
     siblings: Siblings = field(default_factory=Siblings)
+    effects_open: dict[UUID, Begun] = field(default_factory=dict["UUID", "Begun"])
     _failed: dict[str, int] = field(default_factory=dict[str, int])
     _tasks: dict[tuple[str, object], set[str]] = field(
         default_factory=dict[tuple[str, object], set[str]]

@@ -8,7 +8,6 @@ asynchronous handlers would be swallowed. Only refusals leave it; any other faul
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TypeVar, cast
@@ -26,6 +25,7 @@ from shearpin.adapters.messages import requests_of
 from shearpin.adapters.metering import spending_of
 from shearpin.adapters.outcomes import result_of, status_of_error
 from shearpin.adapters.places import Place, place_of
+from shearpin.adapters.quiet import quieten
 from shearpin.adapters.refusing import goes_on
 from shearpin.adapters.rulings import Refused
 from shearpin.adapters.run import OpenCall, Run
@@ -33,7 +33,7 @@ from shearpin.adapters.settling import Chunks, Outcome, fact_usage, outcome_of
 from shearpin.adapters.signals import HardStop, PausingStop, Stop, stop_in
 from shearpin.adapters.spending import Closed
 from shearpin.adapters.starting import ModelStart
-from shearpin.boundary.inner import calls_within, raised_within
+from shearpin.boundary.inner import calls_within
 from shearpin.events import (
     CallStatus,
     ModelCalled,
@@ -250,6 +250,10 @@ class CallLayer(BaseCallbackHandler):
         verdict, place = self._contained("on_tool_start", report, (PROCEED, Place("", "", "")))
         if isinstance(verdict, Halt):
             self._refuse(verdict, place)
+        elif self.run.boundary is not None:
+            from shearpin.adapters.unanswered import begins
+
+            begins(self.run, self.run.boundary, run_id)
 
     def on_tool_end(self, output: object, *, run_id: UUID, **kwargs: object) -> None:
         """A tool has answered."""
@@ -260,15 +264,21 @@ class CallLayer(BaseCallbackHandler):
                 status = "error" if output.status == "error" else "success"
             self._tool_ends(run_id, result_of(output), status)
 
+        if self.run.boundary is not None:
+            from shearpin.adapters.unanswered import ends
+
+            ends(self.run, self.run.boundary, run_id, output)
         self._contained("on_tool_end", report, None)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
         """A tool has failed. Interrupts and our own stops are no answers."""
 
+        if self.run.boundary is not None:
+            from shearpin.adapters.unanswered import fails
+
+            fails(self.run, self.run.boundary, run_id, error)
+
         def report() -> None:
-            opened = self.run.open.get(run_id)
-            if opened is not None and opened.held:
-                raised_within(error)
             if isinstance(error, GraphBubbleUp) or stop_in(error) is not None:
                 opened = self.run.open.pop(run_id, None)
                 if opened is not None and opened.spending is not None:
@@ -333,13 +343,5 @@ def current_run() -> Run | None:
     return handler.run
 
 
-class _Quiet(logging.Filter):
-    """Keeps LangChain from warning about each refused call."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        args = record.args
-        return not (isinstance(args, tuple) and args and str(args[0]).endswith("CallLayer"))
-
-
 register_configure_hook(HANDLER, inheritable=False)
-logging.getLogger("langchain_core.callbacks.manager").addFilter(_Quiet())
+quieten()

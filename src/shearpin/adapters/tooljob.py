@@ -25,7 +25,7 @@ from shearpin.adapters.run import Run
 from shearpin.adapters.signals import Stop, stop_in
 from shearpin.adapters.timing import CutOff, atimed, timed
 from shearpin.adapters.toolroom import ToolRoom
-from shearpin.boundary.calls import CallInfo, Hooks
+from shearpin.boundary.calls import CallInfo, Hooks, recorded
 from shearpin.boundary.inner import Inner, attempt_within, calls_within
 from shearpin.boundary.results import ResultArtifact, ToolResult
 from shearpin.boundary.settings import Fallback
@@ -66,7 +66,8 @@ class Job:
         self.policy = bounds.boundary.policy(asked.request.name)
         self.room = ToolRoom(run, asked.spending, asked.call, asked.place)
         self.made = 0
-        self.inner = Inner()
+        effect = recorded(self.info, self.policy) is not None
+        self.inner = Inner(asked.request.name if effect else "")
         self.given: list[object] = []
         self.raised: BaseException | None = None
         calls_within()  # of the tool call that this one is made in, if there is one

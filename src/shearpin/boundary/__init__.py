@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from shearpin.boundary.settings import Retries as Retries
     from shearpin.boundary.settings import Static as Static
     from shearpin.boundary.settings import ToolPolicy as ToolPolicy
+    from shearpin.errors import EffectRefusedError as EffectRefusedError
 
 _HOME = {
     "Answers": "shearpin.boundary.settings",
@@ -36,6 +37,7 @@ _HOME = {
     "Boundary": "shearpin.boundary.boundary",
     "Cached": "shearpin.boundary.settings",
     "Classification": "shearpin.boundary.categories",
+    "EffectRefusedError": "shearpin.errors",
     "Effects": "shearpin.boundary.settings",
     "ErrorCategory": "shearpin.boundary.categories",
     "Failure": "shearpin.boundary.boundary",
@@ -54,6 +56,7 @@ __all__ = [
     "Boundary",
     "Cached",
     "Classification",
+    "EffectRefusedError",
     "Effects",
     "ErrorCategory",
     "Failure",

@@ -19,11 +19,13 @@ class Inner:
     Attributes:
         calls: model and tool calls that were made.
         raised: what the tool has raised, also where the host has made an answer of it.
+        recorded: name of the tool, where its effect is recorded; nobody within it records it again.
     """
 
-    __slots__ = ("calls", "raised")
+    __slots__ = ("calls", "raised", "recorded")
 
-    def __init__(self) -> None:
+    def __init__(self, recorded: str = "") -> None:
+        self.recorded = recorded
         self.calls = 0
         self.raised: BaseException | None = None
 

@@ -13,13 +13,13 @@ import random
 import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from shearpin import clock
-from shearpin.boundary.calls import CallInfo, Hooks
+from shearpin.boundary.calls import CallInfo, Hooks, recorded
 from shearpin.boundary.classification import Rule, classify
-from shearpin.boundary.inner import Inner, attempt_within, calls_within
+from shearpin.boundary.inner import WITHIN, Inner, attempt_within, calls_within
 from shearpin.boundary.results import ToolResult
 from shearpin.boundary.runner import ToolCallRunner
 from shearpin.boundary.settings import Availability, ToolPolicy
@@ -128,14 +128,20 @@ class Making:
         call_id: str = "",
         changed: Callable[[Hooks, Inner], Hooks] | None = None,
     ) -> None:
+        outer = WITHIN.get()
         calls_within()  # of the tool call that this one is made in, if there is one
+        once_more = outer is not None and outer.recorded == name  # the run records it already
         self._around = around = surroundings()
-        self._inner = Inner()
         self._made = 0
-        hooks = how.hooks(name, around, self._inner)
-        self._hooks = hooks if changed is None else changed(hooks, self._inner)
         self._call = how.call(name, args, around, call_id)
         self._policy = how.policy
+        if once_more:
+            self._call = replace(self._call, call_id="")
+            self._policy = replace(how.policy, effect=None)
+        effect = once_more or recorded(self._call, self._policy) is not None
+        self._inner = Inner(name if effect else "")
+        hooks = how.hooks(name, around, self._inner)
+        self._hooks = hooks if changed is None else changed(hooks, self._inner)
         self._runner = how.runner(around)
         self.language: Literal["en", "zh"] = how.language or around.language or "en"
 

@@ -65,6 +65,7 @@ _ADVICE: dict[Language, dict[str, str]] = {
 
 _EFFECTS: dict[Language, dict[str, str]] = {
     "en": {
+        "done": "{tool} was not run: it has done this already.",
         "in_progress": "{tool} was not run: the same call is under way already. Do not repeat it; check later what came of it.",
         "outcome_unknown": "{tool} was not run: no answer came back when this was last tried, so it may or may not have happened. Verify with a read before trying again; do not repeat it blindly.",
         "too_soon": "{tool} was not run: it was used a moment ago. Wait {wait} before the next one, or go on without it.",
@@ -73,6 +74,7 @@ _EFFECTS: dict[Language, dict[str, str]] = {
         "store": "{tool} was not run: whether this has happened before cannot be looked up now. Do something else first, or say in your answer what is left to do.",
     },
     "zh": {
+        "done": "{tool} 没有运行：它已经做过这件事。",
         "in_progress": "{tool} 没有运行：同样的调用正在进行。不要重复；稍后再查看结果。",
         "outcome_unknown": "{tool} 没有运行：上次尝试没有收到答复，它可能已经生效，也可能没有。请先用只读操作核实，不要盲目重复。",
         "too_soon": "{tool} 没有运行：刚刚才用过。请等待 {wait} 再用，或者不用它继续。",

@@ -1,0 +1,20 @@
+"""Keeps LangChain from warning about each refused call."""
+
+from __future__ import annotations
+
+import logging
+
+__all__ = ["quieten"]
+
+
+class _Quiet(logging.Filter):
+    """Keeps LangChain from warning about each refused call."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        args = record.args
+        return not (isinstance(args, tuple) and args and str(args[0]).endswith("CallLayer"))
+
+
+def quieten() -> None:
+    """From now on a refusal of ours is no warning in LangChain's log."""
+    logging.getLogger("langchain_core.callbacks.manager").addFilter(_Quiet())
