@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.types import Command, interrupt
+from langgraph.types import Command, Send, interrupt
 
 import shearpin
 from shearpin.adapters.people import People, is_refusal
@@ -149,6 +149,97 @@ def test_a_tool_that_asks(answer: Any) -> None:
     assert_valid(result["messages"])
 
 
+def transfers(*amounts: int) -> AIMessage:
+    return asks_for(*(("transfer", {"amount": amount}) for amount in amounts))
+
+
+def answers(app: Any, **said: Any) -> Command[Any]:
+    """One map of answers, by the amount that each pause is about."""
+    pauses = [pause for task in app.get_state(THREAD).tasks for pause in task.interrupts]
+    by_amount = {p.value["question"].removeprefix("transfer ")[:-1]: p.id for p in pauses}
+    return Command(resume={by_amount[name[1:]]: what for name, what in said.items()})
+
+
+@pytest.mark.parametrize("how", ["invoke", "ainvoke"])
+async def test_each_of_several_answers_in_one_map_is_taken_for_its_own_call(how: str) -> None:
+    def script(messages: Sequence[BaseMessage], call: int) -> AIMessage | str:
+        return transfers(5, 6) if call <= 2 else "done"
+
+    model = StrictProvider(script)
+    graph = create_agent(model, [transfer], checkpointer=saver())
+    app: Any = shearpin.guard(graph)
+    await drive(app, HELLO, how)
+    result = await drive(app, answers(app, _5="no", _6="yes"), how)
+    (asked,) = result["__interrupt__"]
+    assert asked.value == {"question": "transfer 6?"}, "5 was refused, 6 was not"
+    result = await drive(app, Command(resume={asked.id: "yes"}), how)
+    said = [m.content for m in result["messages"] if isinstance(m, ToolMessage)]
+    assert said[:2] == ["the user said no", "done"]
+    assert "a person has refused" in said[2] and said[3] == "done"
+    assert result["messages"][-1].content == "done"
+    assert_valid(result["messages"])
+
+
+def test_answers_that_come_one_by_one() -> None:
+    """The map names one of two pauses; the other one goes on waiting."""
+
+    def script(messages: Sequence[BaseMessage], call: int) -> AIMessage | str:
+        return transfers(5, 6) if call <= 2 else "done"
+
+    app: Any = shearpin.guard(
+        create_agent(StrictProvider(script), [transfer], checkpointer=saver())
+    )
+    app.invoke(HELLO, THREAD)
+    app.invoke(answers(app, _6="no"), THREAD)
+    app.invoke(answers(app, _5="yes"), THREAD)
+    waiting = [pause.value for task in app.get_state(THREAD).tasks for pause in task.interrupts]
+    assert waiting == [{"question": "transfer 5?"}]
+
+
+def test_a_map_of_answers_is_understood_by_another_process(tmp_path: Path) -> None:
+    def script(messages: Sequence[BaseMessage], call: int) -> AIMessage:
+        return transfers(5, 6)
+
+    with SqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as kept:
+        app: Any = shearpin.guard(
+            create_agent(StrictProvider(script), [transfer], checkpointer=kept)
+        )
+        app.invoke(HELLO, THREAD)
+        said = answers(app, _5="no", _6="no")
+    with SqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as kept:
+        model = StrictProvider(script)
+        app = shearpin.guard(create_agent(model, [transfer], checkpointer=kept))
+        result = app.invoke(said, THREAD)
+        assert "__interrupt__" not in result
+        assert app.report(THREAD).reason == "loop:rejection"
+        assert model.calls == 2
+        assert_valid(result["messages"])
+
+
+def test_a_map_of_answers_to_people_in_the_loop_of_two_branches() -> None:
+    """Each branch has a middleware that asks; one person says yes, the other one no."""
+
+    def script(messages: Sequence[BaseMessage], call: int) -> AIMessage | str:
+        amount = 1 if "one" in str(messages[0].content) else 2
+        answered = sum(message.type == "tool" for message in messages)
+        return "done" if answered > 1 else asks_for(("pay", {"amount": amount}))
+
+    hook = HumanInTheLoopMiddleware(interrupt_on={"pay": True})
+    worker = create_agent(StrictProvider(script), [pay], middleware=[hook], name="worker")
+    builder: StateGraph[Any] = StateGraph(MessagesState)
+    builder.add_node("worker", worker)
+    both = [Send("worker", {"messages": [HumanMessage(name)]}) for name in ("one", "two")]
+    builder.add_conditional_edges(START, lambda state: both, ["worker"])
+    app: Any = shearpin.guard(builder.compile(checkpointer=saver()))
+    app.invoke(HELLO, THREAD)
+    pauses = [pause for task in app.get_state(THREAD).tasks for pause in task.interrupts]
+    amounts = {p.value["action_requests"][0]["args"]["amount"]: p.id for p in pauses}
+    no, yes = [{"decisions": [{"type": kind}]} for kind in ("reject", "approve")]
+    result = app.invoke(Command(resume={amounts[1]: no, amounts[2]: yes}), THREAD)
+    (asked,) = result["__interrupt__"]
+    assert asked.value["action_requests"][0]["args"] == {"amount": 2}, "1 was refused"
+
+
 def test_a_tool_that_is_allowed_asks_each_time() -> None:
     model = StrictProvider(lambda messages, call: asks_for(("transfer", {"amount": 5})))
     app = shearpin.guard(react_builder(model, [transfer]).compile(checkpointer=saver()))
@@ -199,7 +290,7 @@ def test_what_is_a_no(answer: Any, refused: bool) -> None:
 def test_what_is_kept_is_bounded_and_comes_back() -> None:
     people = People()
     for number in range(100):
-        people.ask(f"task {number}")
+        people.ask(f"task {number}", [f"pause {number}", "other"])
         people.refuse(f"call {number}", f"node {number}")
     people.propose("call 99", "task 1")
     again = People()
@@ -208,6 +299,10 @@ def test_what_is_kept_is_bounded_and_comes_back() -> None:
     assert (again.refused("call 99"), again.refused("call 0")) == (True, False)
     assert again.propose("call 99", "task 1") == (1, False)
     assert again.propose("call 99", "task 2") == (2, True)
+    assert again.answer_to("task 99", {"pause 98": "no", "pause 99": "yes"}) == "yes"
+    assert again.answer_to("task 99", {"pause 98": "no"}) is None
+    again.load([[], [7, 8], []])
+    assert again.dump() == [[], [[7], [8]], []], "as it was kept before pauses had ids"
     again.clear()
     assert again.dump() == []
     again.load({"damaged": 1})

@@ -7,6 +7,7 @@ anew. Which answers are a refusal is read leniently; what is unclear is none.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
@@ -18,12 +19,21 @@ from shearpin.events import ToolRequest
 from shearpin.findings import Finding, Severity
 from shearpin.verdicts import Halt
 
-__all__ = ["People", "halt_for", "identity_of", "is_refusal", "refusal_words"]
+__all__ = [
+    "People",
+    "answers_by_pause",
+    "halt_for",
+    "identity_of",
+    "is_refusal",
+    "refusal_words",
+]
 
 _MOST_REFUSALS: Final = 32
 _MOST_ASKED: Final = 16
 _MOST_PROPOSALS: Final = 2
 _DEEPEST: Final = 4
+_PAUSE: Final = re.compile("[0-9a-f]{32}")
+"""How LangGraph names its interrupts."""
 
 _NO: Final = frozenset(
     "no n nope false reject rejected deny denied decline declined refuse refused cancel cancelled "
@@ -52,7 +62,7 @@ class People:
 
     def __init__(self) -> None:
         self._refused: OrderedDict[str, list[int]] = OrderedDict()
-        self._asked: OrderedDict[int, None] = OrderedDict()
+        self._asked: OrderedDict[int, list[int]] = OrderedDict()
         self._nodes: OrderedDict[int, str] = OrderedDict()
 
     @property
@@ -60,13 +70,19 @@ class People:
         """Whether anything was refused at all."""
         return bool(self._refused)
 
-    def ask(self, task: str) -> None:
-        """A task waits for a person."""
-        _keep(self._asked, crc32(task.encode()), None, _MOST_ASKED)
+    def ask(self, task: str, pauses: Sequence[str] = ()) -> None:
+        """A task waits for a person; `pauses` are the ids by which it may be answered."""
+        marks = [crc32(pause.encode()) for pause in pauses[:_MOST_ASKED]]
+        _keep(self._asked, crc32(task.encode()), marks, _MOST_ASKED)
 
     def were_asked(self, task: str) -> bool:
         """Whether a task has waited for a person, so that it is being answered now."""
         return bool(self._asked) and crc32(task.encode()) in self._asked
+
+    def answer_to(self, task: str, said: Mapping[str, object]) -> object:
+        """What was said to a task, where several pauses were answered at once; None: nothing."""
+        marks = self._asked.get(crc32(task.encode()), ())
+        return next((it for pause, it in said.items() if crc32(pause.encode()) in marks), None)
 
     def refuse(self, call: str, node: str = "", goto: str = "") -> None:
         """A person has refused a call.
@@ -111,7 +127,8 @@ class People:
         if not (self._refused or self._asked):
             return []
         refused = [[key, *entry] for key, entry in self._refused.items()]
-        return [refused, list(self._asked), [list(item) for item in self._nodes.items()]]
+        asked = [[mark, *marks] for mark, marks in self._asked.items()]
+        return [refused, asked, [list(item) for item in self._nodes.items()]]
 
     def load(self, data: object) -> None:
         """Restore what `dump` gave; what is damaged is left out."""
@@ -119,7 +136,11 @@ class People:
             return
         refused, asked, nodes = cast("list[Any]", data)
         self._refused = OrderedDict((str(key), [int(n), int(m)]) for key, n, m in refused)
-        self._asked = OrderedDict((int(mark), None) for mark in asked)
+        rows = [
+            cast("list[Any]", item) if isinstance(item, list) else [item]
+            for item in cast("list[Any]", asked)
+        ]
+        self._asked = OrderedDict((int(row[0]), [int(mark) for mark in row[1:]]) for row in rows)
         self._nodes = OrderedDict((int(mark), str(goto)) for mark, goto in nodes)
 
 
@@ -134,6 +155,21 @@ def identity_of(request: ToolRequest, settings: Settings) -> str:
     """What makes two calls the same: the tool and the arguments that count."""
     facts = settings.tools.get(request.name)
     return call_key(request.name, request.args, facts, settings.ignored_arguments)
+
+
+def answers_by_pause(said: object) -> Mapping[str, object] | None:
+    """The answers to several pauses by their ids; None where only one thing was said.
+
+    Example:
+        >>> answers_by_pause({"decisions": []}) is None
+        True
+    """
+    if not isinstance(said, Mapping) or not said:
+        return None
+    answers = cast("Mapping[object, object]", said)
+    if not all(isinstance(key, str) and _PAUSE.fullmatch(key) for key in answers):
+        return None
+    return cast("Mapping[str, object]", said)
 
 
 def is_refusal(answer: object, depth: int = 0) -> bool:

@@ -6,13 +6,22 @@ is answered, the second time the run is stopped.
 
 from __future__ import annotations
 
-from shearpin.adapters.people import halt_for, identity_of, is_refusal, refusal_words
+from collections.abc import Sequence
+from typing import cast
+
+from shearpin.adapters.people import (
+    answers_by_pause,
+    halt_for,
+    identity_of,
+    is_refusal,
+    refusal_words,
+)
 from shearpin.adapters.run import Run
 from shearpin.events import ToolRequest
 from shearpin.findings import Finding, Severity
 from shearpin.verdicts import PROCEED, Block, Halt, Verdict
 
-__all__ = ["goes_on", "note_refusal", "proposed_again", "was_refused"]
+__all__ = ["goes_on", "note_question", "note_refusal", "proposed_again", "was_refused"]
 
 
 def goes_on(run: Run, call: str) -> bool:
@@ -35,10 +44,21 @@ def was_refused(run: Run, task: str, *, failed: bool) -> bool:
         failed: whether the answer to the call says that it failed; tells apart the decisions of one
             that were taken together.
     """
-    if not run.state.people.were_asked(task):
+    people, said = run.state.people, run.answer
+    if not people.were_asked(task):
         return False
-    said = run.answer
+    several = answers_by_pause(said)
+    if several is not None:
+        said = people.answer_to(task, several)
     return is_refusal(said) or (failed and isinstance(said, dict) and "decisions" in said)
+
+
+def note_question(run: Run, task: str, pause: BaseException) -> None:
+    """Remember that a task waits for a person, and by which ids it may be answered."""
+    raised: object = pause.args[0] if pause.args else ()
+    held = cast("Sequence[object]", raised) if isinstance(raised, (list, tuple)) else ()
+    ids = [getattr(interrupt, "id", None) for interrupt in held]
+    run.state.people.ask(task, [it for it in ids if isinstance(it, str)])
 
 
 def note_refusal(run: Run, request: ToolRequest, node: str = "", goto: str = "") -> None:

@@ -18,7 +18,13 @@ from shearpin.adapters.messages import answer
 from shearpin.adapters.metering import cut_in, spending_of
 from shearpin.adapters.outcomes import message_in, status_of_error
 from shearpin.adapters.places import Place, place_of
-from shearpin.adapters.refusing import goes_on, note_refusal, proposed_again, was_refused
+from shearpin.adapters.refusing import (
+    goes_on,
+    note_question,
+    note_refusal,
+    proposed_again,
+    was_refused,
+)
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
 from shearpin.adapters.spending import Spending
@@ -145,7 +151,7 @@ def _failed(run: Run, asked: Asked, error: BaseException) -> ToolMessage:
         text = halt.message if run.stopped is None else not_run(halt)
         return answer(run.id, asked.request, text, run.numbers.times(asked.request.id))
     if isinstance(error, GraphInterrupt):
-        run.state.people.ask(asked.call)
+        note_question(run, asked.call, error)
     if not isinstance(error, GraphBubbleUp):
         _pay(run, asked)
     elif asked.spending is not None:

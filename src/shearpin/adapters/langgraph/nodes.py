@@ -34,6 +34,7 @@ from shearpin.adapters.langgraph.stopping import AFTER_HOOK, Endings
 from shearpin.adapters.langgraph.turning import back_again, other_way, remember, way_to_end
 from shearpin.adapters.metering import ends_here, refused_before
 from shearpin.adapters.places import place_of
+from shearpin.adapters.refusing import note_question
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
 from shearpin.events import NodeEntered, NodeLeft
@@ -270,7 +271,7 @@ class GuardedNode(Runnable[Any, Any]):
         try:
             if isinstance(error, GraphInterrupt):
                 run.interrupted = True
-                run.state.people.ask(visit.task)
+                note_question(run, visit.task, error)
             elif isinstance(error, ParentCommand):
                 delta = delta_of(cast("Any", error).args[0], visit.input, self.plan.merged)
                 run.after(NodeLeft(run.now(), self.plan.name, visit.task, visit.agent, delta))

@@ -18,6 +18,7 @@ from langgraph.types import Command, interrupt
 
 from shearpin.adapters.langgraph.compat import AnyRunnable, within
 from shearpin.adapters.messages import MARK, reason_of
+from shearpin.adapters.people import answers_by_pause
 from shearpin.adapters.run import Run
 from shearpin.events import SignalReceived
 from shearpin.verdicts import Halt
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Pausing", "ask_anew"]
 
 _MOST_PAUSES = 64
-_ID = 32
-"""Length of the ids by which LangGraph tells interrupts apart."""
 _PLACE = "\0pause"
 
 
@@ -92,7 +91,7 @@ def ask(run: Run, halt: Halt, config: RunnableConfig) -> object:
     Of branches that run side by side, one asks; the others wait in silence.
     """
     ways = run.ways
-    if ways.answer is not None and halt is ways.asked and not _is_map(ways.answer):
+    if ways.answer is not None and halt is ways.asked and answers_by_pause(ways.answer) is None:
         return ways.answer  # said to what this run was paused for; a later stop asks again
     if not run.say_once(f"{_PLACE}:{id(halt)}"):
         raise GraphInterrupt(())
@@ -100,14 +99,6 @@ def ask(run: Run, halt: Halt, config: RunnableConfig) -> object:
     found = within(config, lambda: interrupt(_payload(run, halt)))
     run.ways.pausing = False
     return found
-
-
-def _is_map(said: object) -> bool:
-    """Whether several pauses were answered at once, by their ids."""
-    if not isinstance(said, Mapping):
-        return False
-    keys = list(cast("Mapping[object, object]", said))
-    return len(keys) > 1 and all(isinstance(key, str) and len(key) == _ID for key in keys)
 
 
 def ask_anew(run: Run, halt: Halt, config: RunnableConfig) -> None:
