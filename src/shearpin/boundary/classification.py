@@ -23,7 +23,7 @@ from shearpin.boundary.categories import Classification, ErrorCategory
 from shearpin.boundary.judging import kind_of, says_nothing
 from shearpin.boundary.known.hosts import CONTROL, STOPS
 from shearpin.boundary.known.kinds import Kind, Weight
-from shearpin.boundary.reading import read
+from shearpin.boundary.reading import name_of, origins_of, read
 from shearpin.boundary.unwrapping import as_group, carried_by, layers_of, members_of, root_of
 from shearpin.boundary.waits import headers_of, requested_wait
 from shearpin.boundary.words import line_of
@@ -80,7 +80,7 @@ def classify(
             retry_after=None,
             safe_to_retry=False,
             root=error,
-            message=f"{type(error).__name__}, which cannot be read ({type(broken).__name__})",
+            message=f"{name_of(error)}, which cannot be read ({name_of(broken)})",
         )
 
 
@@ -93,7 +93,7 @@ def is_control(error: BaseException) -> bool:
     group = as_group(error)
     if group is not None:
         return any(is_control(member) for member in members_of(group))
-    kinds = {(base.__module__.partition(".")[0], base.__name__) for base in type(error).__mro__}
+    kinds = {(origin.root, origin.name) for origin in origins_of(error)}
     if not isinstance(error, Exception):
         return ("pyo3_runtime", "PanicException") not in kinds
     # A resume value that does not fit is refused so that the interrupt can be answered again.
@@ -143,7 +143,7 @@ def _finished(
         found = replace(found, retry_after=wait)
     if unsent and found.category is ErrorCategory.RETRYABLE:
         found = replace(found, safe_to_retry=True)
-    if found.message == type(found.root).__name__ and found.root is not error:
+    if found.message == name_of(found.root) and found.root is not error:
         found = replace(found, message=line_of(error))
     found = replace(found, root=root_of(found.root, is_control))
     if ruled is not None:
@@ -192,8 +192,7 @@ def _steering(error: BaseException) -> BaseException | None:
     def note(beneath: BaseException) -> bool:
         control = is_control(beneath)
         if control and any(
-            base.__name__ in STOPS and base.__module__.startswith("shearpin.")
-            for base in type(beneath).__mro__
+            origin.name in STOPS and origin.root == "shearpin" for origin in origins_of(beneath)
         ):
             steering.append(beneath)
         return control
@@ -203,8 +202,7 @@ def _steering(error: BaseException) -> BaseException | None:
 
 
 def _control(error: BaseException) -> Classification:
-    name = type(error).__name__
-    return Classification(ErrorCategory.CONTROL, "control", None, False, error, name)
+    return Classification(ErrorCategory.CONTROL, "control", None, False, error, name_of(error))
 
 
 def _asked(

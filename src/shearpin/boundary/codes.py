@@ -19,6 +19,7 @@ from shearpin.boundary.reading import (
     called,
     decoded,
     only_argument,
+    origins_of,
     read,
     read_path,
     sequence_of,
@@ -74,11 +75,11 @@ _STATUS_IN_CODE = ("google", "urllib", "aiohttp", "langchain_google_genai")
 
 def is_models(error: BaseException) -> bool:
     """Whether a model was asked: there a wrong request is the program's, not the agent's."""
-    if any(family.model for family in families_of(type(error))):
+    if any(family.model for family in families_of(error)):
         return True
     if any(
-        base.__name__ == "ModelError" and base.__module__.startswith("langchain_core")
-        for base in type(error).__mro__
+        origin.name == "ModelError" and origin.root == "langchain_core"
+        for origin in origins_of(error)
     ):
         return True
     return text_of(read(error, "operation_name")) in MODEL_OPERATIONS
@@ -90,12 +91,12 @@ def status_of(error: BaseException) -> int | None:
         status = status_number(read_path(error, *path))
         if status is not None:
             return status if status >= 300 else None
-    roots = {base.__module__.partition(".")[0] for base in type(error).__mro__}
+    roots = {origin.root for origin in origins_of(error)}
     if roots.intersection(_STATUS_IN_CODE):
         status = status_number(read(error, "code"))
         return status if status is not None and status >= 300 else None
-    told = _answer_in(error)
-    status = None if told is None else status_number(told.get("code") or told.get("status_code"))
+    told = read(_answer_in(error), "error") or _answer_in(error)
+    status = status_number(read(told, "code") or read(told, "status_code"))
     return status if status is not None and status >= 300 else None
 
 
@@ -111,7 +112,7 @@ def by_status(status: int) -> Kind:
 
 def by_code(error: BaseException) -> Kind | None:
     """What the provider's own code calls for; None where there is none that is known."""
-    families = families_of(type(error))
+    families = families_of(error)
     names = {family.modules[0] for family in families}
     if "mcp" in names:
         number = whole_number(read_path(error, "error", "code"))
@@ -150,6 +151,7 @@ def _codes_of(error: BaseException) -> Iterator[str]:
         read_path(error, "response", "Error"),
         read_path(details, "error"),
         read_path(details, "Error"),
+        read_path(_answer_in(error), "error"),
         _answer_in(error),
     ]
     yield from _reasons(error)

@@ -13,7 +13,7 @@ from shearpin.boundary.codes import by_code, by_status, is_models, status_of
 from shearpin.boundary.known import kinds_of
 from shearpin.boundary.known.builtins import ERRNO
 from shearpin.boundary.known.kinds import Kind, Weight, degradable
-from shearpin.boundary.reading import read, text_of, whole_number
+from shearpin.boundary.reading import name_of, origins_of, read, text_of, whole_number
 from shearpin.boundary.words import refused_for, status_in_words
 
 __all__ = ["kind_of", "says_nothing"]
@@ -31,7 +31,7 @@ _UNKNOWN = degradable("unknown", weight=Weight.NOTHING)
 def kind_of(error: BaseException) -> Kind:
     """What an exception says of itself."""
     coded = by_code(error)
-    kinds = kinds_of(type(error))
+    kinds = kinds_of(error)
     kind = coded if coded is not None and coded.weight is Weight.EXACT else None
     if kind is None:
         kind = next((known for known in kinds if known.weight is Weight.EXACT), None)
@@ -71,7 +71,7 @@ def _of_number(error: BaseException, nearest: Kind) -> Kind | None:
 
 def _of_words(error: BaseException, nearest: Kind) -> Kind:
     """The nearest class that is known; for a class of somebody's own, that it was raised."""
-    name = type(error).__name__
+    name = name_of(error)
     if isinstance(error, SyntaxError):
         # Code that was made at run time has no file: it is an agent's, not the program's.
         if text_of(read(error, "filename")).startswith("<"):
@@ -83,7 +83,7 @@ def _of_words(error: BaseException, nearest: Kind) -> Kind:
             kind = _of_status(error, status)
             return kind._replace(safe=False, weight=Weight.SPOKEN)
     if nearest.weight is Weight.NOTHING and name not in _PLAIN:
-        own = not any(base.__module__.startswith("tenacity") for base in type(error).__mro__)
+        own = not any(origin.root == "tenacity" for origin in origins_of(error))
         return nearest._replace(weight=Weight.SPOKEN) if own else nearest
     return nearest
 

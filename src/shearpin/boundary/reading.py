@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Any, NamedTuple, cast
 
 __all__ = [
+    "Origin",
     "as_mapping",
     "called",
     "decoded",
+    "name_of",
     "only_argument",
+    "origins_of",
     "read",
     "read_path",
     "sequence_of",
@@ -23,11 +26,45 @@ __all__ = [
     "whole_number",
 ]
 
+_OF_TYPES = cast("Mapping[str, Any]", type.__dict__)
 _STATUS = re.compile(r"\s*([1-5]\d\d)\s*\Z")
 _LONGEST = 4_000
 """Characters of a message that are looked at; the first line of interest is at its start."""
 _LARGEST = 100_000
 """Characters of a body that are decoded."""
+
+
+class Origin(NamedTuple):
+    """Where a class comes from.
+
+    Attributes:
+        module: its module, empty where it has none.
+        name: its own.
+    """
+
+    module: str
+    name: str
+
+    @property
+    def root(self) -> str:
+        """The package that the module is part of."""
+        return self.module.partition(".")[0]
+
+
+def origins_of(error: BaseException) -> list[Origin]:
+    """The classes of an exception, the nearest first, whatever its metaclass makes of them."""
+    bases = cast("tuple[type, ...]", _OF_TYPES["__mro__"].__get__(type(error)))
+    return [Origin(_told(base, "__module__"), _told(base, "__name__")) for base in bases]
+
+
+def name_of(error: BaseException) -> str:
+    """The name of an exception's class."""
+    return _told(type(error), "__name__")
+
+
+def _told(kind: type, name: str) -> str:
+    value = cast("object", _OF_TYPES[name].__get__(kind))
+    return value if isinstance(value, str) else ""
 
 
 def read(owner: object, name: str) -> object:

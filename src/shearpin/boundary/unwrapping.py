@@ -9,17 +9,20 @@ them, are left out.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, cast
 
-from shearpin.boundary.reading import called, read
+from shearpin.boundary.reading import called, name_of, origins_of, read
 
 __all__ = ["Layer", "as_group", "carried_by", "layers_of", "members_of", "root_of"]
 
 _DEEPEST = 64
 """Layers looked at; chains of tens are real (retry layers), of thousands a mistake."""
 _WIDEST = 64
-"""Members of a group looked at, nested ones included."""
+"""Members of a group looked at, those of nested groups included."""
+_GROUPS = 1_000
+"""Nested groups looked into."""
 
 _CARRIERS: dict[str, tuple[str, ...]] = {
     "ToolInvocationError": ("source",),
@@ -90,9 +93,9 @@ def members_of(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
     """The members of a group that are no groups themselves, nested ones included."""
     found: list[BaseException] = []
     seen: set[int] = {id(group)}
-    waiting: list[BaseException] = list(group.exceptions)
-    while waiting and len(seen) <= _WIDEST:
-        error = waiting.pop(0)
+    waiting = deque(group.exceptions)
+    while waiting and len(found) < _WIDEST and len(seen) < _GROUPS:
+        error = waiting.popleft()
         if id(error) in seen:
             continue
         seen.add(id(error))
@@ -122,7 +125,7 @@ def _beneath(error: BaseException) -> Iterator[BaseException]:
     cause = _cause(error)
     if cause is not None:
         yield cause
-    if isinstance(error, OSError) and type(error).__module__ == "builtins":
+    if isinstance(error, OSError) and origins_of(error)[0].module == "builtins":
         return  # the system's own word: no wrapper of what happened before it
     context = read(error, "__context__")
     if read(error, "__suppress_context__") is False and isinstance(context, BaseException):
@@ -131,15 +134,15 @@ def _beneath(error: BaseException) -> Iterator[BaseException]:
 
 def _cause(error: BaseException) -> BaseException | None:
     cause = read(error, "__cause__")
-    if not isinstance(cause, BaseException) or type(cause).__name__ in _PRINTED:
+    if not isinstance(cause, BaseException) or name_of(cause) in _PRINTED:
         return None
     return cause
 
 
 def carried_by(error: BaseException) -> Iterator[BaseException]:
     """What a wrapper keeps under a name of its own, besides cause and context."""
-    for base in type(error).__mro__:
-        for name in _CARRIERS.get(base.__name__, ()):
+    for origin in origins_of(error):
+        for name in _CARRIERS.get(origin.name, ()):
             inner = read(error, name)
             if isinstance(inner, BaseException):
                 yield inner

@@ -74,14 +74,18 @@ def headers_of(error: BaseException) -> Mapping[str, str]:
 
 
 def _pairs(told: object) -> Iterator[tuple[str, str]]:
-    """Names and values, whatever kind of mapping a client keeps its headers in."""
+    """Names and values, whatever kind of mapping or list a client keeps its headers in."""
+    items: object = called(told, "items")
+    listed = items if items is not None else told
     try:
-        listed = list(cast("Iterable[tuple[object, object]]", called(told, "items") or ()))
-        for name, value in listed:
-            text = value.decode("latin-1") if isinstance(value, bytes) else text_of(value)
-            yield text_of(name).lower(), text
+        for name, value in cast("Iterable[tuple[object, object]]", listed or ()):
+            yield _plain(name).lower(), _plain(value)
     except Exception:  # a mapping of foreign code, see reading.py
         return
+
+
+def _plain(text: object) -> str:
+    return text.decode("latin-1") if isinstance(text, bytes) else text_of(text)
 
 
 def _asked(headers: Mapping[str, str]) -> float | None:

@@ -17,7 +17,15 @@ from http import HTTPStatus
 from typing import Final
 
 from shearpin.boundary.known.kinds import Kind, degradable
-from shearpin.boundary.reading import as_mapping, decoded, only_argument, read, read_path, text_of
+from shearpin.boundary.reading import (
+    as_mapping,
+    decoded,
+    name_of,
+    only_argument,
+    read,
+    read_path,
+    text_of,
+)
 from shearpin.core.messages import shorten
 
 __all__ = ["line_of", "refused_for", "status_in_words"]
@@ -42,27 +50,30 @@ _PHRASES = "|".join(
 _STATUS_LINE = re.compile(
     r"(?:error:\s*)?(?:"
     r"(?:HTTP(?:/\d(?:\.\d)?)?(?: status)?(?: error)?(?: code)?|error code|status code)"
-    r"[:=]?\s+([45]\d\d)\b(?![.\d])"
+    rf"[:=]?\s+([45]\d\d)(?=\s*(?:\Z|\.(?!\d)|[-–:,;(\[{{]|(?:{_PHRASES})\b))"
     rf"|([45]\d\d)\s+(?:(?:client|server) error:\s+)?(?:{_PHRASES}|Site is overloaded)\b"
     r")",
     re.IGNORECASE,
 )
 
-_USER_INFO = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^\s/@'\"<>]+@")
+_USER_INFO = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^\s'\"<>]+@")
 _QUERY = re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://[^\s?#'\"<>]*)[?#][^\s'\"<>)]*")
 _KEYS = re.compile(
     r"\bAIza[\w-]{10,}|\b(?:sk|pk|rk)-[\w*-]{4,}|\bgsk_\w{8,}|\bhf_\w{8,}|\bya29\.[\w-]{8,}"
     r"|\bgithub_pat_\w{8,}|\bASIA[0-9A-Z]{12,}"
-    r"|(?i:(?<=[?&;\s\"'({,])((?:x-)?(?:api[_-]?key|access[_-]?key|access[_-]?token|client[_-]?secret"
-    r"|secret|password|passwd|pwd|key|sig|signature|token|authorization)[\"']?\s*[=:]\s*[\"']?"
-    r"(?:bearer\s+|basic\s+)?)[^\s&\"',;)}]{4,})"
 )
+_NAMED = re.compile(
+    r"(?i)\b([\w-]{0,40}?(?:api[_-]?key|access[_-]?key|secret|passw(?:or)?d|pwd|token|authorization"
+    r"|credentials?|signature)[\w-]{0,20}[\"']?\s*[=:]\s*[\"']?)"
+    r"(?!\d+\b|(?:basic|bearer)\b)[^\s&\"',;)}]{4,}"
+)
+"""What is given under a name that says it is secret; a mere number is not: `max_tokens=4096`."""
 _BASIC = re.compile(r"(?i)\b(basic|bearer)\s+[\w.~+/=-]{8,}")
 
 
 def line_of(error: BaseException) -> str:
     """One short line about an exception: its own words, or its name where it has none."""
-    name = type(error).__name__
+    name = name_of(error)
     text = _said(error)
     if "Traceback (most recent call last)" in text:
         text = text.rstrip().rpartition("\n")[2]
@@ -113,4 +124,4 @@ def _masked(text: str) -> str:
     text = _USER_INFO.sub(r"\1•••@", text[:2_000])
     text = _QUERY.sub(r"\1?•••", text)
     text = _BASIC.sub(r"\1 •••", text)
-    return _KEYS.sub(lambda match: (match.group(1) or "") + "•••", text)
+    return _NAMED.sub(r"\1•••", _KEYS.sub("•••", text))

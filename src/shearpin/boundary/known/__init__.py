@@ -19,6 +19,7 @@ from shearpin.boundary.known import (
     openai,
 )
 from shearpin.boundary.known.kinds import Family, Kind
+from shearpin.boundary.reading import origins_of
 
 __all__ = ["families_of", "family_of", "kinds_of"]
 
@@ -41,21 +42,21 @@ def family_of(module: str) -> Family | None:
     return next((family for family in _FAMILIES if family.owns(module)), None)
 
 
-def families_of(kind: type[BaseException]) -> list[Family]:
-    """The families along the bases of a class, the nearest first."""
+def families_of(error: BaseException) -> list[Family]:
+    """The families along the bases of an exception's class, the nearest first."""
     found: list[Family] = []
-    for base in kind.__mro__:
-        family = family_of(base.__module__)
+    for origin in origins_of(error):
+        family = family_of(origin.module)
         if family is not None and family not in found:
             found.append(family)
     return found
 
 
-def kinds_of(kind: type[BaseException]) -> list[Kind]:
-    """What is known by class name along the bases of a class, the nearest first."""
+def kinds_of(error: BaseException) -> list[Kind]:
+    """What is known by class name along the bases of an exception's class, the nearest first."""
     return [
         known
-        for base in kind.__mro__
-        if (family := family_of(base.__module__)) is not None
-        and (known := family.kinds.get(base.__name__)) is not None
+        for origin in origins_of(error)
+        if (family := family_of(origin.module)) is not None
+        and (known := family.kinds.get(origin.name)) is not None
     ]
