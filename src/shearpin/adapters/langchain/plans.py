@@ -23,6 +23,7 @@ from shearpin.adapters.calls import current_run
 from shearpin.adapters.langchain.attempted import Shortening
 from shearpin.adapters.langchain.tenancy import ambient_config
 from shearpin.adapters.modelcalls import Exchange, Outcome, opened
+from shearpin.adapters.places import place_of
 from shearpin.adapters.run import Run
 from shearpin.boundary.boundary import Boundary
 from shearpin.boundary.endings import FAMILY
@@ -49,6 +50,7 @@ class Plan:
         raises: whether an error is raised where there is no usable answer.
         others: the fallbacks, bound as the model is.
         own: arguments that binding has put into the model's calls, for this model only.
+        joins: whether it does anything only as a part of a run with a boundary.
     """
 
     boundary: Boundary | None
@@ -56,6 +58,7 @@ class Plan:
     raises: bool
     others: tuple[AnyRunnable, ...] = ()
     own: frozenset[str] = frozenset()
+    joins: bool = False
 
     def bounds(self) -> tuple[Run | None, Bounds]:
         """The run that this code belongs to, and the boundary of its calls."""
@@ -78,10 +81,13 @@ class Plan:
 
     def opens(self) -> bool:
         """Whether there is anything to be done about a failure in this place."""
-        if ATTEMPT.get() is not None and not self.others:
+        if ATTEMPT.get() is not None and (self.joins or not self.others):
             return False
         run = current_run()
-        return run is None or run.boundary is None or run.boundary.acts()
+        if run is None or run.boundary is None:
+            return not self.joins
+        place = place_of(ambient_config().get("metadata"))
+        return run.boundary.acts(node=place.node)
 
 
 class _Kept:

@@ -9,6 +9,7 @@ settings say so: it raises, or ends with a sentence that says where it broke off
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeVar, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -30,7 +31,7 @@ from shearpin.boundary.boundary import Boundary
 from shearpin.boundary.modelcalls import Ask
 from shearpin.errors import ConfigError
 
-__all__ = ["resilient_model"]
+__all__ = ["is_resilient", "joining", "resilient_model"]
 
 M = TypeVar("M", bound=BaseChatModel)
 _PLAN = "__shearpin_plan__"
@@ -76,11 +77,29 @@ def resilient_model(
     if on_failure not in ("raise", "answer"):
         raise ConfigError(f"on_failure must be 'raise' or 'answer', not {on_failure!r}")
     base = type(model)
-    known = cast("Plan | None", getattr(base, _PLAN, None))
-    if known is not None:
+    if is_resilient(model):
         raise ConfigError("the model is resilient already; give its fallbacks where it is made so")
     plan = Plan(boundary, language, on_failure == "raise", cast("tuple[AnyRunnable, ...]", others))
     return _twin(model, base, plan)
+
+
+def joining(
+    model: BaseChatModel, others: Sequence[AnyRunnable], own: frozenset[str]
+) -> BaseChatModel:
+    """A copy of a model that is resilient in runs with a boundary, by that.
+
+    Args:
+        model: that a node of a guarded graph asks.
+        others: the fallbacks, bound as the model is.
+        own: arguments that are bound to the model, and are for it alone.
+    """
+    plan = Plan(None, "en", raises=True, others=tuple(others), own=own, joins=True)
+    return _twin(model, type(model), plan)
+
+
+def is_resilient(model: object) -> bool:
+    """Whether a model is resilient already."""
+    return getattr(type(model), _PLAN, None) is not None
 
 
 def _twin(model: Any, base: type[Any], plan: Plan) -> Any:
@@ -158,7 +177,7 @@ def _resilient_class(base: type[Any], plan: Plan) -> type[Any]:
 
 
 def _with(plan: Plan, others: Sequence[AnyRunnable], own: frozenset[str] = frozenset()) -> Plan:
-    return Plan(plan.boundary, plan.language, plan.raises, tuple(others), own)
+    return replace(plan, others=tuple(others), own=plan.own | own)
 
 
 def _bound_alike(

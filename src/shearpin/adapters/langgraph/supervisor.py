@@ -25,7 +25,7 @@ from shearpin.adapters.langgraph.compat import (
 )
 from shearpin.adapters.langgraph.saving import amended_input, mended_input
 from shearpin.adapters.langgraph.voyage import Voyage
-from shearpin.adapters.langgraph.wiring import WIRING, Wiring, guarded_nodes, wire, wiring_of
+from shearpin.adapters.langgraph.wiring import WIRING, Wiring, wire, wiring_of
 from shearpin.adapters.langgraph.within import awithin, within
 from shearpin.adapters.reports import report_of
 from shearpin.errors import ConfigError
@@ -48,7 +48,7 @@ def guarded_graph(graph: AnyGraph, recipe: Guard) -> AnyGraph:
             return graph
         graph = known.original
     wiring = wire(graph, recipe)
-    nodes = guarded_nodes(graph) if wiring.redirects else graph.nodes
+    nodes = wiring.nodes(graph) if wiring.redirects else graph.nodes
     return with_nodes(graph, _guarded_class(type(graph), wiring), nodes)
 
 
@@ -82,7 +82,7 @@ def _guarded_class(base: type[AnyGraph], wiring: Wiring) -> type[AnyGraph]:
     def copy(self: AnyGraph, update: dict[str, Any] | None = None) -> AnyGraph:
         twin = base.copy(self, update)
         if wiring.redirects and update and "nodes" in update:
-            twin.nodes = guarded_nodes(twin)
+            twin.nodes = wiring.nodes(twin)
         return twin
 
     def report(self: AnyGraph, config: RunnableConfig | None = None) -> Report:

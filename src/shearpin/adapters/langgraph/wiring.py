@@ -6,11 +6,12 @@ import logging
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.tools import BaseTool
 
 from shearpin import clock
+from shearpin.adapters.bounds import boundary_of
 from shearpin.adapters.langgraph.closures import bound_with, variables_of
 from shearpin.adapters.langgraph.compat import (
     AnyGraph,
@@ -35,7 +36,10 @@ from shearpin.core.settings import Settings
 from shearpin.core.tools import ToolFacts
 from shearpin.recipe import Guard
 
-__all__ = ["WIRING", "Wiring", "guarded_nodes", "is_guarded", "tool_facts", "wiring_of"]
+if TYPE_CHECKING:
+    from shearpin.boundary.boundary import Boundary
+
+__all__ = ["WIRING", "Wiring", "is_guarded", "tool_facts", "wiring_of"]
 
 logger = logging.getLogger("shearpin")
 
@@ -78,6 +82,10 @@ class Wiring:
         if len(self.faults) < _MOST_FAULTS:
             self.faults.append((where, error))
 
+    def nodes(self, graph: AnyGraph) -> dict[str, AnyNode]:
+        """The guarded nodes of a graph."""
+        return guarded_nodes(graph, Children(boundary_of(self.recipe)))
+
     def noted(self) -> list[tuple[str, BaseException]]:
         """Take over what was noted."""
         noted, self.faults = self.faults, []
@@ -119,9 +127,14 @@ def _say_once(message: str) -> None:
 
 
 class Children:
-    """Guarded copies of the graphs within a graph: one of each, also where it contains itself."""
+    """Guarded copies of the graphs within a graph: one of each, also where it contains itself.
 
-    def __init__(self) -> None:
+    Args:
+        boundary: whose models in nodes endure failures; None where there is no boundary.
+    """
+
+    def __init__(self, boundary: Boundary | None = None) -> None:
+        self.boundary = boundary
         self._known: dict[int, tuple[AnyGraph, AnyGraph]] = {}
 
     @staticmethod
@@ -139,9 +152,8 @@ class Children:
         return known[1]
 
 
-def guarded_nodes(graph: AnyGraph, children: Children | None = None) -> dict[str, AnyNode]:
+def guarded_nodes(graph: AnyGraph, children: Children) -> dict[str, AnyNode]:
     """The nodes of a graph, each with its guarded executable; nodes that are guarded stay."""
-    children = Children() if children is None else children
     endings, merged = endings_of(graph), reducers(graph)
     nodes: dict[str, AnyNode] = {}
     for name, node in graph.nodes.items():
@@ -150,6 +162,8 @@ def guarded_nodes(graph: AnyGraph, children: Children | None = None) -> dict[str
             nodes[name] = node
             continue
         bound = _guarded_bound(node.bound, children)
+        if children.boundary is not None and children.boundary.covers(name):
+            bound = _enduring(bound or node.bound, children.boundary) or bound
         inner = executable_with(node, bound) if bound is not None else executable
         plan = NodePlan(
             graph=graph,
@@ -170,8 +184,11 @@ def guarded_nodes(graph: AnyGraph, children: Children | None = None) -> dict[str
 
 def _guarded_bound(bound: AnyRunnable, children: Children) -> AnyRunnable | None:
     """What takes the place of a node's main part: a guarded subgraph or tool node, else None."""
+    boundary = children.boundary
     if isinstance(bound, ToolNode):
-        return guarded_tool_node(bound, SubAgents(Children.wanted, lambda it: Children().of(it)))
+        return guarded_tool_node(
+            bound, SubAgents(Children.wanted, lambda it: Children(boundary).of(it))
+        )
     if isinstance(bound, Pregel):
         child = cast("AnyGraph", cast("object", bound))
         return cast("AnyRunnable", children.of(child)) if Children.wanted(child) else None
@@ -185,6 +202,13 @@ def _calling_guarded_graphs(bound: AnyRunnable, children: Children) -> AnyRunnab
     except Exception as error:  # whatever a function may hold: it is left as it is
         logger.warning("shearpin: cannot look into a node's function: %r", error)
         return None
+
+
+def _enduring(bound: AnyRunnable, boundary: Boundary) -> AnyRunnable | None:
+    """A node's main part with models that endure failures; loaded where there is a boundary."""
+    from shearpin.adapters.langgraph.enduring import enduring
+
+    return enduring(bound, boundary)
 
 
 def _calls_graphs(bound: AnyRunnable) -> bool:

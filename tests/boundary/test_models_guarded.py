@@ -1,0 +1,192 @@
+"""Models in guarded graphs with an error boundary: nothing in the graph has to change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
+from langgraph.graph import END, START, MessagesState, StateGraph
+
+from shearpin import guard
+from shearpin.boundary import Boundary
+from shearpin.langchain import ResilienceMiddleware, resilient_model
+from shearpin.testing import asks_for
+from tests.boundary.models_setup import (
+    DONE,
+    HELLO,
+    QUICK,
+    UnauthorizedError,
+    asks,
+    assert_answered,
+    down,
+    last,
+    look,
+    mark,
+    model,
+)
+
+WAYS = pytest.mark.parametrize("how", ["invoke", "ainvoke"])
+BOUNDARY = Boundary(retries=QUICK)
+
+
+async def asked(app: Any, how: str) -> Any:
+    return app.invoke(HELLO) if how == "invoke" else await app.ainvoke(HELLO)
+
+
+def react(brain: Any) -> Any:
+    return create_agent(brain, [look])
+
+
+def bound_node(brain: Any) -> Any:
+    bound = brain.bind_tools([look])
+
+    def speak(state: MessagesState) -> Any:
+        return {"messages": [bound.invoke(state["messages"])]}
+
+    async def aspeak(state: MessagesState) -> Any:
+        return {"messages": [await bound.ainvoke(state["messages"])]}
+
+    from langchain_core.runnables import RunnableLambda
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("speak", RunnableLambda(speak, aspeak))
+    graph.add_edge(START, "speak")
+    graph.add_edge("speak", END)
+    return graph.compile()
+
+
+GRAPHS = pytest.mark.parametrize("build", [react, bound_node])
+
+
+@WAYS
+@GRAPHS
+async def test_failed_calls_are_made_again_within_the_node(how: str, build: Any) -> None:
+    brain = model(TimeoutError("x"), AIMessage(""), DONE)
+    app = guard(build(brain), boundary=BOUNDARY, budget="10 calls")
+    out = await asked(app, how)
+    assert last(out).content == DONE
+    report = app.report()
+    assert report.boundary is not None
+    assert (report.boundary.errors, report.boundary.retries) == (2, 2)
+    assert [place.kind for place in report.boundary.places if place.errors] == ["model"]
+    assert report.budget is not None
+    assert report.budget.scopes[0].spent["model_calls"] == 3
+    assert report.steps == 1
+
+
+@WAYS
+@GRAPHS
+async def test_fallback_models_answer(how: str, build: Any) -> None:
+    app = guard(
+        build(down(UnauthorizedError("no"))),
+        boundary=Boundary(retries=QUICK, models=[model(DONE, model_name="b")]),
+    )
+    out = await asked(app, how)
+    assert last(out).content == DONE
+    assert mark(last(out))["failures"][0]["error_type"] == "authentication"
+
+
+@WAYS
+@GRAPHS
+async def test_where_no_model_answers_the_run_ends_honestly(how: str, build: Any) -> None:
+    brain = down()
+    app = guard(build(brain), boundary=BOUNDARY)
+    out = await asked(app, how)
+    assert brain.calls == 3
+    assert "did not answer in time" in str(last(out).content)
+    report = app.report()
+    assert (report.outcome, report.reason) == ("stopped", "failures:timeout")
+    assert report.boundary is not None
+    assert not report.boundary.abnormal
+
+
+@WAYS
+async def test_sub_agents_in_tools_endure_too(how: str) -> None:
+    inner_brain = model(TimeoutError("x"), "from within")
+    inner = create_agent(inner_brain, [])
+
+    @tool
+    def delegate(what: str) -> str:
+        """Ask somebody."""
+        return str(inner.invoke({"messages": [("user", what)]})["messages"][-1].content)
+
+    outer = create_agent(model(asks_for(("delegate", {"what": "a"})), DONE), [delegate])
+    app = guard(outer, boundary=BOUNDARY)
+    out = await asked(app, how)
+    assert_answered(out["messages"])
+    assert [message.content for message in out["messages"][-2:]] == ["from within", DONE]
+    assert inner_brain.calls == 2
+
+
+async def test_structured_output_in_a_node_is_made_again() -> None:
+    from pydantic import BaseModel
+
+    class Sum(BaseModel):
+        total: int
+
+    brain = model(TimeoutError("x"), asks_for(("Sum", {"total": 4})))
+    chain = brain.with_structured_output(Sum)
+
+    def add(state: MessagesState) -> Any:
+        return {"messages": [AIMessage(str(chain.invoke(state["messages"])))]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("add", add)
+    graph.add_edge(START, "add")
+    app = guard(graph.compile(), boundary=BOUNDARY)
+    assert last(app.invoke(HELLO)).content == "total=4"
+
+
+async def test_nodes_that_the_boundary_leaves_out_are_as_they_were() -> None:
+    brain = model(TimeoutError("x"), DONE)
+    app = guard(react(brain), boundary=Boundary(nodes=["tools"], retries=QUICK))
+    with pytest.raises(TimeoutError):
+        app.invoke(HELLO)
+    assert app.report().boundary is not None
+    assert app.report().boundary.abnormal  # type: ignore[union-attr]
+
+
+async def test_in_mode_observe_nothing_is_done_and_all_is_counted() -> None:
+    brain = model(TimeoutError("x"), DONE)
+    app = guard(react(brain), boundary=BOUNDARY, mode="observe")
+    with pytest.raises(TimeoutError):
+        app.invoke(HELLO)
+    told = app.report().boundary
+    assert told is not None
+    assert (told.errors, told.retries, told.abnormal) == (1, 0, True)
+
+
+async def test_attempts_are_not_multiplied_where_several_of_us_meet() -> None:
+    brain = down()
+    agent = create_agent(brain, [look], middleware=[ResilienceMiddleware(retries=QUICK)])
+    guard(agent, boundary=BOUNDARY).invoke(HELLO)
+    assert brain.calls == 3
+    brain = down()
+    guard(react(resilient_model(brain)), boundary=BOUNDARY).invoke(HELLO)
+    assert brain.calls == 3
+
+
+async def test_without_a_boundary_models_are_left_alone() -> None:
+    brain = model(asks(), TimeoutError("x"))
+    with pytest.raises(TimeoutError):
+        guard(react(brain)).invoke(HELLO)
+    assert brain.calls == 2
+
+
+async def test_how_the_guards_runs_have_ended_is_counted() -> None:
+    brain = model(DONE, KeyError("a bug"), DONE)
+    app = guard(react(brain), boundary=Boundary(on={"fatal": "raise", "degradable": "raise"}))
+    for number in range(3):
+        if number == 1:
+            with pytest.raises(KeyError):
+                app.invoke(HELLO)
+        else:
+            app.invoke(HELLO)
+    told = app.report().boundary
+    assert told is not None
+    assert (told.runs, told.abnormal_runs) == (3, 1)
+    assert told.abnormal_rate == pytest.approx(1 / 3)
+    assert "1 of 3 runs ended abnormally" in told.lines()[-1]
