@@ -22,7 +22,7 @@ from shearpin.boundary.calls import CallInfo, recorded
 from shearpin.boundary.effects import Begun, Finished, TooMany, TooSoon, Unknown
 from shearpin.boundary.inner import WITHIN, raised_within
 from shearpin.boundary.wording import failure_words
-from shearpin.errors import EffectRefusedError, StoreError
+from shearpin.errors import EffectRefusedError
 from shearpin.events import ToolReturned
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _begun(run: Run, bounds: Bounds, id: UUID) -> EffectRefusedError | None:
         return None
     try:
         found = bounds.effects.begin(how.thread, name, named, how.policy, call.call_id)
-    except StoreError as error:
+    except Exception as error:  # a store that failed, or a key that does not fit the arguments
         run.fault("boundary.effects.begin", error)
         if how.policy.on_fault == "run":
             return None

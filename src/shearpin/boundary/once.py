@@ -67,7 +67,7 @@ class Once:
 
         try:
             found = cast("Beginning", (yield Ask(begin, records.blocking, undo)))
-        except StoreError as error:
+        except Exception as error:  # a store that failed, or a key that does not fit the arguments
             self._runner.fault("effects.begin", error)
             if how.policy.on_fault == "run":
                 return None
