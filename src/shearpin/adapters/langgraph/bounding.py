@@ -10,7 +10,7 @@ it is where this module itself fails.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -70,6 +70,7 @@ class Failing:
         retries: attempts that were made again.
         settled: whether something was put in the node's place; if that fails too, the run ends.
         started: when the first attempt had failed.
+        error: the latest failure.
     """
 
     plan: NodePlan
@@ -84,7 +85,8 @@ class Failing:
     left: Callable[[Run, Visit, Any], Any]
     retries: int = 0
     settled: bool = False
-    started: float = field(default=0.0)
+    started: float = 0.0
+    error: BaseException | None = None
 
     def next(self, error: BaseException) -> Way | None:
         """What to do now; None: what would be done without a boundary."""
@@ -118,6 +120,7 @@ class Failing:
         if failure.category is ErrorCategory.CONTROL:
             return None
         name, bounds = self.plan.name, self.bounds
+        self.error = error
         bounds.tally.error(failure, node=name)
         if not bounds.boundary.covers(name) or not bounds.acts(node=name) or not self.visit.task:
             return None
@@ -195,9 +198,14 @@ class Failing:
     # -- again -------------------------------------------------------------------------------------
 
     def _retry(self, failure: Classification) -> Way | None:
-        if has_policy(self.plan.graph, self.plan.node) or getattr(failure.root, TRIED, False):
-            return None  # it was tried as often as its author has said, or as its model may be
+        tried = failure.category is ErrorCategory.RETRYABLE and self._was_tried(failure)
+        if tried or has_policy(self.plan.graph, self.plan.node):
+            return None  # it was tried as often as its model may be, or as its author has said
         return self._again("retry", failure, self.visit.inner, self.visit.input)
+
+    def _was_tried(self, failure: Classification) -> bool:
+        """Whether the failure is a model's, whose retries are used up."""
+        return bool(getattr(failure.root, TRIED, False) or getattr(self.error, TRIED, False))
 
     def _modify(self, failure: Classification) -> Way | None:
         changed = changed_prompt(

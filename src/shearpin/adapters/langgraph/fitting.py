@@ -52,7 +52,8 @@ def check_ways(graph: AnyGraph, boundary: Boundary) -> None:
         if homes and not any(target in each.nodes for each in homes):
             there = sorted({name for each in homes for name in each.nodes} - {"__start__", node})
             close = get_close_matches(target, there, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(there)}"
+            others = f"there are {', '.join(there)}" if there else "there is no other"
+            hint = f"did you mean {close[0]!r}?" if close else others
             raise ConfigError(
                 f"Boundary.alternative leads from {node!r} to {target!r}, which is no node of the "
                 f"same graph; {hint}"
