@@ -144,7 +144,10 @@ def _made(target: object, how: Resilience) -> object:
 
 def resilient_function(function: Callable[..., object], how: Resilience) -> Callable[..., object]:
     """A function that answers with a `ToolResult`."""
-    name = str(getattr(function, "__name__", None) or type(function).__name__)
+    inner: object = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    name = str(getattr(inner, "__name__", None) or type(inner).__name__)
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError) as error:  # some built-in functions do not tell
