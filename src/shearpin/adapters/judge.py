@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from shearpin import clock
 from shearpin.adapters.funds import Funds
+from shearpin.adapters.owed import Owed
 from shearpin.adapters.people import People
 from shearpin.core.session import Session
 from shearpin.core.settings import Settings
@@ -97,6 +98,7 @@ class ThreadState:
         funds: what the conversation has to spend, where there is a budget.
         saved_funds: the same as it was read back, before a run asks for it.
         people: what people have refused.
+        owed: what agents are still to be told.
     """
 
     judge: Judge
@@ -107,6 +109,7 @@ class ThreadState:
     funds: Funds | None = None
     saved_funds: Mapping[str, Any] | None = None
     people: People = field(default_factory=People)
+    owed: Owed = field(default_factory=Owed)
 
     @classmethod
     def fresh(cls, settings: Settings, now: clock.Clock) -> ThreadState:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from shearpin.adapters.owed import Due
 from shearpin.core.journal import Record, VerdictRecord
 from shearpin.verdicts import Nudge, Verdict
 
@@ -20,23 +21,37 @@ _MOST = 256
 class Nudges:
     """See the module's contract. Threads may share it."""
 
-    __slots__ = ("_given", "_lock", "_missed", "_waiting")
+    __slots__ = ("_due", "_given", "_lock", "_missed", "_waiting")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: list[Nudge] = []
+        self._due: list[Due] = []
         self._given: dict[str, None] = {}
         self._missed: dict[str, None] = {}
 
     @property
     def wait(self) -> bool:
         """Whether any nudge waits."""
-        return bool(self._waiting)
+        return bool(self._waiting or self._due)
 
     def keep(self, nudge: Nudge) -> None:
         """Let a nudge wait for the next request of its agent."""
         with self._lock:
             self._waiting.append(nudge)
+
+    def recall(self, due: Due) -> None:
+        """A nudge is owed from before this run."""
+        self._due.append(due)
+
+    def recalled(self, agent: str) -> list[Due]:
+        """What an agent is owed from before this run; it will not be given out again."""
+        if not self._due:
+            return []
+        with self._lock:
+            mine = [due for due in self._due if due.finding.agent == agent]
+            self._due = [due for due in self._due if due.finding.agent != agent]
+        return mine
 
     def take(self, agent: str) -> list[Nudge]:
         """The nudges that wait for an agent; they will not be given out again."""

@@ -12,8 +12,9 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from shearpin import clock
@@ -28,6 +29,7 @@ from shearpin.adapters.spending import Spending
 from shearpin.adapters.thoughts import Thoughts, thoughts_of
 from shearpin.adapters.ways import Ways
 from shearpin.core.journal import NoteRecord, Record
+from shearpin.core.session import Session
 from shearpin.events import (
     Fact,
     ModelCalled,
@@ -164,7 +166,11 @@ class Run:
         if new_turn:
             self.state.turn += 1
             self.state.people.clear()
+            self.state.owed.clear()
             judge.after(TurnStarted(self.started, self.state.turn))
+        for due in self.state.owed.of():
+            self.nudges.recall(due)
+            self.speakers.update((due.finding.agent.partition("#")[0], it) for it in due.nodes)
         try:
             self._thoughts = thoughts_of(judge.session.settings)
         except Exception as error:
@@ -261,6 +267,10 @@ class Run:
     def keep(self, nudge: Nudge) -> None:
         """Let a nudge wait for the next request of its agent."""
         self.nudges.keep(nudge)
+        agent, judge = nudge.finding.agent.partition("#")[0], self.state.judge
+        with judge.lock:
+            nodes = [node for name, node in self.speakers if name == agent]
+            self.state.owed.add(nudge, judge.session.settings, nodes)
 
     def not_carried_out(self, verdict: Verdict) -> None:
         """Note that a verdict could not be acted upon where it was given."""
@@ -284,8 +294,19 @@ class Run:
         """Whether a nudge waits."""
         return self.nudges.wait and not SWITCH.is_off()
 
-    def take_nudges(self, agent: str) -> list[Nudge]:
-        """The nudges that wait for an agent; they will not be given out again."""
+    def take_nudges(self, agent: str, messages: Sequence[Any]) -> list[Nudge]:
+        """The nudges that wait for an agent; they will not be given out again.
+
+        `messages` are its conversation, for what is owed from before.
+        """
+        judge = self.state.judge
+        for due in self.nudges.recalled(agent):
+            nudge, at = due.nudge(judge.session.settings, messages), self.now()
+            given = judge.ask(partial(_ruled, nudge, at), PROCEED)
+            if isinstance(given, Nudge):
+                self.nudges.keep(given)
+        with judge.lock:
+            self.state.owed.paid(agent)
         return self.nudges.take(agent)
 
     def fault(self, where: str, error: BaseException) -> None:
@@ -323,3 +344,7 @@ class Run:
                 return False
             self.said.add(place)
             return True
+
+
+def _ruled(nudge: Nudge, at: float, session: Session) -> Verdict:
+    return session.rule(nudge, nudge.finding, at)

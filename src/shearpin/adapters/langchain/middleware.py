@@ -216,7 +216,7 @@ def _told(run: Run, request: AnyRequest) -> AnyRequest:
         fixed = mend(run, f"request:{agent}", given, agent=agent, asks=True)
         messages = given if fixed is None else fixed.messages
         if run.has_nudges and not unanswered(messages):
-            news = [nudge_message(run.id, nudge) for nudge in run.take_nudges(agent)]
+            news = [nudge_message(run.id, nudge) for nudge in run.take_nudges(agent, messages)]
             messages = [*messages, *news] if news else messages
         request = with_other_model(run, agent, without_tools(run, agent, request))
         if messages is given:

@@ -65,7 +65,7 @@ def lent(
             given.extend(fixed.answers)
             told = with_member(told, SHOWN, shown)
     if speaks and run.has_nudges and not unanswered(messages):
-        news = [nudge_message(run.id, nudge) for nudge in run.take_nudges(agent)]
+        news = [nudge_message(run.id, nudge) for nudge in run.take_nudges(agent, messages)]
         given.extend(news)
         told = _with_news(told, channel, messages, shown, news)
     return None if told is state else Lent(told, given)

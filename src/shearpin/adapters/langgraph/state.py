@@ -118,6 +118,7 @@ class Snapshot(NamedTuple):
     session: dict[str, object]
     funds: dict[str, Any] | None = None
     people: list[Any] | None = None
+    owed: list[Any] | None = None
 
     def restore(self, settings: Settings, now: clock.Clock) -> ThreadState:
         """The thread state that was saved; if it is unreadable, a fresh one that says so."""
@@ -132,6 +133,10 @@ class Snapshot(NamedTuple):
         state.turn, state.sequence = self.turn, self.sequence
         state.saved_funds = self.funds
         state.people.load(self.people)
+        try:
+            state.owed.load(self.owed)
+        except (TypeError, ValueError) as error:
+            state.judge.fault("state.restore", error)
         return state
 
 
@@ -229,9 +234,11 @@ def payload(state: ThreadState, checkpoint: str) -> tuple[str, str]:
     elif state.saved_funds is not None:  # no budget in this run, or it could not be read
         data["funds"] = state.saved_funds
     with state.judge.lock:
-        people = state.people.dump()
+        people, owed = state.people.dump(), state.owed.dump()
     if people:
         data["people"] = people
+    if owed:
+        data["owed"] = owed
     task = uuid.uuid5(_SPACE, f"{checkpoint}:{state.sequence}")
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False), str(task)
 
@@ -259,6 +266,7 @@ def read(text: str) -> Snapshot | None:
             dict(data["session"]),
             data.get("funds"),
             data.get("people"),
+            data.get("owed"),
         )
     except (ValueError, KeyError, TypeError) as error:
         logger.warning("shearpin: saved session state is damaged: %r", error)
