@@ -15,6 +15,7 @@ from __future__ import annotations
 from shearpin.core.detectors import (
     DEFAULT_DETECTORS,
     OPTIONAL_DETECTORS,
+    Chants,
     Cycles,
     DeadEnds,
     Detector,
@@ -47,6 +48,7 @@ from shearpin.findings import Finding, Severity
 __all__ = [
     "DEFAULT_DETECTORS",
     "OPTIONAL_DETECTORS",
+    "Chants",
     "Cycles",
     "DeadEnds",
     "Detector",

@@ -20,6 +20,7 @@ from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphBubbleUp
 
 from shearpin.adapters.attempts import discarded
+from shearpin.adapters.chanting import listener_of
 from shearpin.adapters.exhaustion import over_failures
 from shearpin.adapters.messages import requests_of
 from shearpin.adapters.metering import spending_of
@@ -34,13 +35,7 @@ from shearpin.adapters.signals import HardStop, PausingStop, Stop, stop_in
 from shearpin.adapters.spending import Closed
 from shearpin.adapters.starting import ModelStart
 from shearpin.boundary.inner import calls_within
-from shearpin.events import (
-    CallStatus,
-    ModelCalled,
-    ModelReturned,
-    ToolCalled,
-    ToolReturned,
-)
+from shearpin.events import CallStatus, ModelCalled, ModelReturned, ToolCalled, ToolReturned
 from shearpin.verdicts import PROCEED, Halt, Verdict
 
 __all__ = ["HANDLER", "CallLayer", "current_run"]
@@ -58,6 +53,7 @@ class CallLayer(BaseCallbackHandler):
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        self._listener = listener_of(run)
 
     # -- models ---------------------------------------------------------------------------------
 
@@ -91,6 +87,8 @@ class CallLayer(BaseCallbackHandler):
         self, token: object, *, run_id: UUID, chunk: object = None, **kwargs: object
     ) -> None:
         """A part of an answer: its report of usage may be the whole so far."""
+        if self._listener is not None:
+            self._listener.hear(run_id, token)
         usage = getattr(getattr(chunk, "message", None), "usage_metadata", None)
         opened = self.run.open.get(run_id) if usage else None
         if opened is not None:
@@ -105,9 +103,10 @@ class CallLayer(BaseCallbackHandler):
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
         """A model call has failed, or its stream was closed."""
-        self._contained(
-            "on_llm_error", lambda: self._model_fails(run_id, error, kwargs.get("response")), None
-        )
+        response = kwargs.get("response")
+        if self._listener is not None:
+            response = self._listener.received(run_id, response)
+        self._contained("on_llm_error", lambda: self._model_fails(run_id, error, response), None)
 
     def _model_starts(
         self,

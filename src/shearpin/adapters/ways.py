@@ -53,6 +53,7 @@ class Ways:
         self.landed = False
         self.by_middleware = False
         self.said = ""
+        self.cut_off = ""
         self.asked: Halt | None = None
         self.told: Halt | None = None
         self.pausing = False

@@ -8,9 +8,11 @@ stream, cuts an answer.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+from shearpin.core.seen import Seen
 from shearpin.errors import ConfigError
+from shearpin.findings import Finding
 
 __all__ = ["Chant", "ChantProbe", "Chants"]
 
@@ -32,6 +34,9 @@ class Chant(NamedTuple):
 class Chants:
     """When a stream counts as chanting.
 
+    Put among the detectors, it cuts such a stream and ends the run. A session shows it nothing: it
+    listens where answers are streamed.
+
     Attributes:
         laps: times a block must come in a row, letter by letter (3 or more).
         least_characters: length of all laps together, in characters (100 to 3000).
@@ -49,6 +54,9 @@ class Chants:
         >>> [found.period for found in map(probe.feed, [line] * 20) if found][:1]
         [61]
     """
+
+    family: ClassVar[str] = "chanting"
+    watches: ClassVar[tuple[type[Seen], ...]] = ()
 
     laps: int = 5
     least_characters: int = 600
@@ -97,6 +105,31 @@ class ChantProbe:
             return None
         self._fresh = 0
         return self._look()
+
+    def sense(self, chant: Chant) -> str:
+        """What was said up to the end of the first lap, as far as it is kept."""
+        gone = self._length - len(self._text)
+        return self._text[: max(0, chant.onset + chant.period - gone)].strip()
+
+    @property
+    def heard(self) -> str:
+        """As much text as was heard, its end as it was: what is no longer kept is filled up."""
+        gone = self._length - len(self._text)
+        return (self._text * (1 + gone // max(1, len(self._text))))[:gone] + self._text
+
+    def observe(self, seen: Seen) -> Finding | None:
+        """A session shows nothing to this rule."""
+        return None
+
+    def forget(self, agent: str | None) -> None:
+        """Nothing outlives a response."""
+
+    def dump(self) -> object:
+        """Nothing outlives a response."""
+        return None
+
+    def load(self, data: object) -> None:
+        """Nothing outlives a response."""
 
     def _look(self) -> Chant | None:
         text = self._text

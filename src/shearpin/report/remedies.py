@@ -11,6 +11,7 @@ __all__ = ["remedy_for"]
 
 _CONFIGS: Final = {rule.family: type(rule).__name__ for rule in DEFAULT_DETECTORS}
 _BY_RULE: Final = {
+    "chanting": ("Chants", "laps"),
     "dead_end_drift": ("DeadEnds", None),
     "echo": ("Echoes", None),
     "insistence": ("Insistences", None),

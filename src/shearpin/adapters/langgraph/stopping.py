@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
@@ -76,7 +76,7 @@ class Endings:
 
     def _returned(self, run: Run, halt: Halt, config: RunnableConfig) -> Any:
         """The last word as an entrypoint's return value; what it had saved stays."""
-        word = last_word(run.id, halt)
+        word = last_word_of(run, halt)
         value = word if self.returns == "message" else str(word.content)  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
         saved = read_channel(config, PREVIOUS)
         return entrypoint.final(value=value, save=saved)
@@ -102,8 +102,17 @@ class Endings:
             for request in unanswered(messages)
             if request.id
         ]
-        news: list[BaseMessage] = [*answers, last_word(run.id, halt)]
+        news: list[BaseMessage] = [*answers, last_word_of(run, halt)]
         return news if self.merged else [*messages, *news]
+
+
+def last_word_of(run: Run, halt: Halt) -> AIMessage:
+    """The honest last word, after what an answer that was cut off had to say."""
+    word = last_word(run.id, halt)
+    said = run.ways.cut_off
+    if not said or said in halt.message:
+        return word
+    return word.model_copy(update={"content": f"{said}\n\n{halt.message}"})
 
 
 def endings_of(graph: AnyGraph) -> Endings:

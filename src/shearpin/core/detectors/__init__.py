@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shearpin.core.chanting import Chants
 from shearpin.core.detectors.base import Detector, Probe
 from shearpin.core.detectors.cycle import Cycles
 from shearpin.core.detectors.dead_end import DeadEnds
@@ -30,6 +31,7 @@ from shearpin.core.detectors.velocity import TokenVelocity
 __all__ = [
     "DEFAULT_DETECTORS",
     "OPTIONAL_DETECTORS",
+    "Chants",
     "Cycles",
     "DeadEnds",
     "Detector",
@@ -83,5 +85,6 @@ OPTIONAL_DETECTORS: tuple[Detector, ...] = (
     UntestedEdits(),
     SameInputs(),
     SlowLeaks(),
+    Chants(),
 )
 """Rules that are off unless they are named."""
