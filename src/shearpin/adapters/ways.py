@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from shearpin.adapters.models import Model, models_of
 from shearpin.adapters.telling import Teller
+from shearpin.core.detectors.oscillation import StateKey, StateOscillations
 from shearpin.events import Fact, RunEnded, RunStarted, TurnStarted
 from shearpin.switch import SWITCH
 from shearpin.verdicts import Halt, Reroute, Rollback
@@ -36,6 +37,14 @@ class Seen(NamedTuple):
     input: object
 
 
+def _state_key(recipe: Guard) -> StateKey:
+    """What of the state counts, by the author's own word."""
+    for rule in recipe.detectors:
+        if isinstance(rule, StateOscillations):
+            return rule.key
+    return None
+
+
 class Ways:
     """See the module's contract."""
 
@@ -43,6 +52,9 @@ class Ways:
         self.on_stop = "end" if recipe is None else recipe.on_stop
         self.on_loop = None if recipe is None else recipe.on_loop
         self.learners = () if recipe is None else recipe.learners
+        self._chosen = () if recipe is None or recipe.choices is None else recipe.choices.ways
+        self.learners = () if recipe is None else recipe.learners
+        self.state_key = None if recipe is None else _state_key(recipe)
         self._chosen = () if recipe is None or recipe.choices is None else recipe.choices.ways
         self.teller = None if recipe is None or recipe.on_verdict is None else Teller(recipe)
         self.diversion: Reroute | Rollback | None = None

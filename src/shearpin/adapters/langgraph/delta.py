@@ -21,6 +21,7 @@ from langgraph.types import Command
 from pydantic import BaseModel
 
 from shearpin.adapters.langgraph.speaking import is_many
+from shearpin.core.detectors.oscillation import StateKey
 
 __all__ = ["delta_of"]
 
@@ -108,14 +109,20 @@ class _Writer:
                 self.add(call["args"])
 
 
-def delta_of(output: object, before: object, merged: frozenset[str]) -> str | None:
+def delta_of(
+    output: object, before: object, merged: frozenset[str], key: StateKey = None
+) -> str | None:
     """The digest of a node's output; None where it wrote nothing.
 
     Args:
         output: what the node returned.
         before: the node's input, which shows the state that was merged into.
         merged: names of the channels with a reducer; messages are told by looking.
+        key: what of the output the author counts as the state; None: all of it.
     """
+    if key is not None:
+        output = _keyed(output, key)
+        merged = frozenset() if callable(key) else merged
     if output is None:
         return None
     writer = _Writer()
@@ -126,6 +133,27 @@ def delta_of(output: object, before: object, merged: frozenset[str]) -> str | No
         return f"unique:{next(_UNIQUE)}"
     text = "\0".join(writer.parts)
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _keyed(output: object, key: StateKey) -> object:
+    """What of a node's output the author counts as the state; None where there is none."""
+    found: list[object] = []
+    for part in cast("list[object]", output) if is_many(output) else [output]:
+        update: object = cast("Any", part).update if isinstance(part, Command) else part
+        if not isinstance(update, Mapping):
+            update = getattr(update, "__dict__", None)
+        if not isinstance(update, Mapping):
+            continue
+        held = cast("Mapping[str, object]", update)
+        if callable(key):
+            value = key(held)
+            if value is not None:
+                found.append(value)
+        else:
+            named = {name: held[name] for name in key or () if name in held}
+            if named:
+                found.append(named)
+    return found or None
 
 
 def _add_update(writer: _Writer, update: object, before: object, merged: frozenset[str]) -> None:

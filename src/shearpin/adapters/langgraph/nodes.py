@@ -253,7 +253,7 @@ class GuardedNode(Runnable[Any, Any]):
             if self.plan.endings.channel is not None:
                 hear(run, self.plan, visit, output)
             if run.speaks:
-                delta = delta_of(output, visit.input, self.plan.merged)
+                delta = delta_of(output, visit.input, self.plan.merged, run.ways.state_key)
             run.after(NodeLeft(run.now(), self.plan.name, visit.task, visit.agent, delta))
             run.numbers.forget(visit.task)
         except Exception as error:
@@ -273,7 +273,8 @@ class GuardedNode(Runnable[Any, Any]):
                 run.interrupted = True
                 note_question(run, visit.task, error)
             elif isinstance(error, ParentCommand):
-                delta = delta_of(cast("Any", error).args[0], visit.input, self.plan.merged)
+                key, command = run.ways.state_key, cast("Any", error).args[0]
+                delta = delta_of(command, visit.input, self.plan.merged, key)
                 run.after(NodeLeft(run.now(), self.plan.name, visit.task, visit.agent, delta))
             elif isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
                 left = NodeLeft(run.now(), self.plan.name, visit.task, visit.agent, None, "error")

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from shearpin.core.canonical import canonical_json, digest_text
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.seen import NodeSeen, Seen, ToolSeen
 from shearpin.core.stored import row, sequence, text, texts, whole
+from shearpin.errors import ConfigError
 from shearpin.findings import Finding, Severity
 
-__all__ = ["StateOscillations"]
+__all__ = ["StateKey", "StateOscillations"]
+
+StateKey: TypeAlias = tuple[str, ...] | Callable[[Mapping[str, object]], object] | None
+"""Names of the keys that make up the state, or a function of an update that gives a value."""
 
 _WRITES = 24
 _UNDONE = 6
@@ -41,6 +45,9 @@ class StateOscillations:
         undone: times the same was undone until the agent is told (2 or more).
         nudge: node writes in a row that were all there before, until the agent is told (2 or more).
         stop: this write ends the run. None: never.
+        key: what of a node's writes makes up the state: names of keys, or a function of the update
+            that gives any value (None: nothing). None: all of it. Writes without any of it are not
+            looked at.
         ceiling: the strongest answer this rule may justify.
 
     *Source*: on recorded coding runs the same undoing comes at most twice in successful ones, and
@@ -60,14 +67,24 @@ class StateOscillations:
     undone: int = 3
     nudge: int = 6
     stop: int | None = 12
+    key: StateKey = None
     ceiling: Severity = Severity.STOP
 
     def __post_init__(self) -> None:
         check_ascending("StateOscillations", self.nudge, None, self.stop)
+        _check_key(self.key)
         check_ascending("StateOscillations (undone)", self.undone, None, None)
 
     def probe(self) -> Probe:
         return _OscillationProbe(self)
+
+
+def _check_key(key: object) -> None:
+    if key is not None and not callable(key) and (not isinstance(key, tuple) or key == ()):
+        raise ConfigError(
+            "StateOscillations.key must be a tuple of names, a function of the update, or None, "
+            f"not {key!r}"
+        )
 
 
 class _OscillationProbe:
