@@ -51,7 +51,7 @@ def test_an_unknown_outcome_is_to_be_verified_first() -> None:
 @pytest.mark.parametrize(
     ("kind", "category", "advice"),
     [
-        ("network", ErrorCategory.RETRYABLE, "may work again later"),
+        ("network", ErrorCategory.RETRYABLE, "try again later"),
         ("quota", ErrorCategory.DEGRADABLE, "quota is used up"),
         ("bad_output", ErrorCategory.DEGRADABLE, "will not work now"),
         ("tool_error", ErrorCategory.FATAL, "will fail again"),

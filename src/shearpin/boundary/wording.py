@@ -43,7 +43,7 @@ _CLOSED = ("authentication", "permission")
 _ADVICE: dict[Language, dict[str, str]] = {
     "en": {
         "wait": "The service asks to wait {wait}. Do something else first, or answer without it.",
-        "retryable": "It may work again later. Do something else first, or answer without it.",
+        "retryable": "It may work again: do something else first and try again later, or answer without it.",
         "degradable": "The same call will not work now. Use another tool, or answer without it and say so.",
         "fatal": "The same call will fail again. Change the arguments, use another tool, or answer without it and say so.",
         "unavailable": "It is out of service for now. Use another tool, or answer without it and say so.",
@@ -53,7 +53,7 @@ _ADVICE: dict[Language, dict[str, str]] = {
     },
     "zh": {
         "wait": "对方要求等待 {wait}。请先做别的，或者不用它直接回答。",
-        "retryable": "它稍后可能恢复。请先做别的，或者不用它直接回答。",
+        "retryable": "它可能会恢复：请先做别的，稍后再试，或者不用它直接回答。",
         "degradable": "同样的调用现在不会成功。请换用其他工具，或者不用它回答并说明这一点。",
         "fatal": "同样的调用还会失败。请修改参数、换用其他工具，或者不用它回答并说明这一点。",
         "unavailable": "它目前停用。请换用其他工具，或者不用它回答并说明这一点。",
