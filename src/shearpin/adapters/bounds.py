@@ -180,6 +180,18 @@ class Bounds:
             tell(run, halt)
         return given is halt
 
+    def pardon(self, run: Run) -> None:
+        """A person wants what has failed to be tried again."""
+        from shearpin.boundary.endings import FAMILY
+
+        run.state.judge.ask(lambda session: session.pardon(f"{FAMILY}:"), None)
+
+    def left_open(self, halt: Halt) -> str | None:
+        """What an open call is answered with in a run that ends over a failure; None: as usual."""
+        from shearpin.boundary.endings import no_result
+
+        return no_result(halt, self.language)
+
     def ended(self, outcome: RunOutcome) -> None:
         """The run is over; an error that has left it is no normal end."""
         if outcome == "failed":

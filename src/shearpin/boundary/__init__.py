@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from shearpin.adapters.langgraph.retrying import retry_policy as retry_policy
     from shearpin.boundary.boundary import Boundary as Boundary
     from shearpin.boundary.boundary import Failure as Failure
     from shearpin.boundary.categories import Classification as Classification
@@ -48,6 +49,7 @@ _HOME = {
     "ToolResult": "shearpin.boundary.results",
     "classify": "shearpin.boundary.classification",
     "resilient": "shearpin.boundary.resilience",
+    "retry_policy": "shearpin.adapters.langgraph.retrying",
 }
 
 __all__ = [
@@ -67,6 +69,7 @@ __all__ = [
     "ToolResult",
     "classify",
     "resilient",
+    "retry_policy",
 ]
 
 

@@ -85,7 +85,7 @@ class Failing:
     left: Callable[[Run, Visit, Any], Any]
     retries: int = 0
     settled: bool = False
-    started: float = 0.0
+    started: float | None = None
     error: BaseException | None = None
 
     def next(self, error: BaseException) -> Way | None:
@@ -126,7 +126,7 @@ class Failing:
             return None
         if self._host_retries(error) or has_handler(self.plan.node):
             return None
-        if not self.started:
+        if self.started is None:
             self.started = self.run.now()
         if self.run.stopped is not None:
             return self._over(self.run.stopped)
@@ -220,7 +220,7 @@ class Failing:
         wait = 0.0
         if failure.category is ErrorCategory.RETRYABLE:
             wait = backoff(retries, self.retries + 1, failure.retry_after, bounds.shared.uniform)
-        passed = self.run.now() - self.started
+        passed = self.run.now() - (self.started or 0.0)
         deadline = retries.deadline_seconds
         if wait > retries.cap_seconds or (deadline is not None and passed + wait > deadline):
             return None

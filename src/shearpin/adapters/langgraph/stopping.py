@@ -31,7 +31,7 @@ from shearpin.adapters.run import Run
 from shearpin.adapters.toolcalls import not_run
 from shearpin.verdicts import Halt
 
-__all__ = ["AFTER_HOOK", "Endings", "endings_of"]
+__all__ = ["AFTER_HOOK", "Endings", "endings_of", "left_open"]
 
 AFTER_HOOK = ".after_agent"
 """How `create_agent` ends the names of the nodes that run once an agent is done."""
@@ -96,7 +96,7 @@ class Endings:
         namespace = str(metadata.get("langgraph_checkpoint_ns", ""))
         if not run.say_once(namespace.rpartition("|")[0]):
             return None
-        text = not_run(halt)
+        text = left_open(run, halt)
         answers = [
             answer(run.id, request, text, run.numbers.times(request.id))
             for request in unanswered(messages)
@@ -104,6 +104,12 @@ class Endings:
         ]
         news: list[BaseMessage] = [*answers, last_word_of(run, halt)]
         return news if self.merged else [*messages, *news]
+
+
+def left_open(run: Run, halt: Halt) -> str:
+    """What a call is answered with that nobody has answered in a run that is ended."""
+    told = None if run.boundary is None else run.boundary.left_open(halt)
+    return told or not_run(halt)
 
 
 def last_word_of(run: Run, halt: Halt) -> AIMessage:

@@ -20,6 +20,7 @@ from shearpin.adapters.langgraph.lending import history_key
 from shearpin.adapters.langgraph.pausing import Pausing
 from shearpin.adapters.langgraph.rewinding import rewound
 from shearpin.adapters.langgraph.speaking import Unlending, member, with_member
+from shearpin.adapters.langgraph.stopping import left_open
 from shearpin.adapters.lastwords import wrap_up_message
 from shearpin.adapters.messages import answer, is_messages, unanswered
 from shearpin.adapters.run import Run
@@ -149,7 +150,7 @@ def _paused(
 def _onward(
     run: Run, plan: NodePlan, halt: Halt, config: RunnableConfig, target: str
 ) -> Command[Any]:
-    return _leading(run, plan, not_run(halt), config, target)
+    return _leading(run, plan, left_open(run, halt), config, target)
 
 
 def _leading(
