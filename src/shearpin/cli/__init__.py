@@ -11,6 +11,7 @@ from shearpin.cli.compare import compare
 from shearpin.cli.demo import demo
 from shearpin.cli.feedback import feedback
 from shearpin.cli.prices import prices
+from shearpin.cli.repair import repair
 from shearpin.cli.replay import replay
 from shearpin.cli.tune import tune
 from shearpin.cli.version import version
@@ -40,6 +41,7 @@ main.add_command(compare)
 main.add_command(demo)
 main.add_command(feedback)
 main.add_command(prices)
+main.add_command(repair)
 main.add_command(replay)
 main.add_command(tune)
 main.add_command(version)

@@ -1,0 +1,82 @@
+"""Conversations looked through, and mended where they may be.
+
+Contract: what was mended is read again, and has to be valid, with all else as it was; where it is
+not, that is an error and not a success. Mending twice changes nothing the second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from shearpin.adapters.langgraph.stored.diagnosis import Diagnosis, Standing, diagnose
+from shearpin.adapters.langgraph.stored.records import (
+    Change,
+    Head,
+    Stored,
+    Threads,
+    UnreadableError,
+)
+from shearpin.errors import StoreError
+
+__all__ = ["is_lasting", "look_through", "mend_stored"]
+
+
+def is_lasting(head: Head) -> bool:
+    """Whether a conversation goes on: one call's record of a subgraph is never read again."""
+    return ":" not in head.namespace
+
+
+def look_through(
+    threads: Threads,
+    heads: Sequence[Head],
+    key: str | None = None,
+    *,
+    give_up: bool = False,
+    language: str = "en",
+) -> Iterator[tuple[Diagnosis, Stored | None]]:
+    """What is wrong with each of some conversations, those of a thread one after another."""
+    thread, root = "", "ended"
+    for head in heads:
+        try:
+            stored = threads.read(head)
+            standing: Standing = root if head.thread == thread and head.namespace else "ended"
+            found = diagnose(stored, key, root=standing, give_up=give_up, language=language)
+        except UnreadableError as error:
+            found, stored = Diagnosis(head, left=str(error)), None
+        if not head.namespace:
+            thread, root = head.thread, found.standing
+        yield found, stored
+
+
+def mend_stored(threads: Threads, found: Diagnosis, stored: Stored) -> None:
+    """Carry out what was found to be needed; where that cannot be, `found.left` says why.
+
+    Raises:
+        StoreError: it cannot be written, or what was written is not what was meant.
+    """
+    change = found.change
+    assert change is not None
+    try:
+        head = threads.write(stored, change)
+    except UnreadableError as error:
+        found.left = str(error)
+        return
+    if head is None:
+        found.left = "it has gone on meanwhile; run this again"
+        return
+    _check(threads.read(head), stored, change, found)
+
+
+def _check(after: Stored, before: Stored, change: Change, found: Diagnosis) -> None:
+    kept = {
+        name: value
+        for name, value in before.values.items()
+        if name != change.channel and name not in change.clear
+    }
+    now = {name: value for name, value in after.values.items() if name != change.channel}
+    again = diagnose(after, change.channel)
+    if now != kept or after.values.get(change.channel) != change.items or again.change is not None:
+        raise StoreError(
+            f"thread {found.head.thread!r}: what was written is not what was meant; its checkpoint "
+            f"{after.head.checkpoint} is of no use, the one before it is as it was"
+        )
