@@ -15,7 +15,9 @@ from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.caches import InMemoryCache
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import GraphRecursionError
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, Send, interrupt
 
@@ -330,8 +332,6 @@ def nested(parent: Any, child: Any) -> Any:
         """Hands the task to somebody else."""
         return child.invoke(HELLO, LONG)["messages"][-1].text
 
-    from langchain_core.tools import tool
-
     return react(parent, tool(delegate))
 
 
@@ -375,6 +375,114 @@ def test_h06_a_limits_are_those_of_the_tree() -> None:
     result = app.invoke(HELLO, {"recursion_limit": 10_000})
     assert texts(result)[-1] == "found"
     assert app.report().budget.scopes[0].spent["model_calls"] == 42
+
+
+@pytest.mark.parametrize("how", ["invoke", "ainvoke"])
+async def test_h06_b_an_error_of_langgraphs_step_limit_names_the_child(how: str) -> None:
+    """In a tool, and in the function of a node: the child, and the limit that was in force."""
+    inner = react(Paid(always_asks()), Counter().tool)
+
+    def delegate(query: str) -> str:
+        """Hands the task to somebody else."""
+        return inner.invoke(HELLO, {"recursion_limit": 25})["messages"][-1].text
+
+    def node(state: MessagesState) -> dict[str, Any]:
+        return inner.invoke(HELLO, {"recursion_limit": 11})
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("worker", node)
+    graph.add_edge(START, "worker")
+    for app, child, limit in (
+        (react(Paid(always_asks("delegate")), tool(delegate)), "tool 'delegate'", 25),
+        (graph.compile(), "node 'worker'", 11),
+    ):
+        with pytest.raises(GraphRecursionError) as plain:
+            app.invoke(HELLO)
+        safe = shearpin.guard(app, detectors=())
+        with pytest.raises(GraphRecursionError) as caught:
+            await safe.ainvoke(HELLO) if how == "ainvoke" else safe.invoke(HELLO)
+        assert str(caught.value) == str(plain.value)
+        (note,) = [each for each in caught.value.__notes__ if each.startswith("shearpin: ")]
+        assert note.startswith(f"shearpin: the agent that the {child} calls ran into LangGraph's")
+        assert f"recursion_limit of {limit} supersteps" in note
+
+
+def test_the_step_limit_of_the_graph_itself_is_left_alone() -> None:
+    app = shearpin.guard(react(Paid(always_asks()), Counter().tool), detectors=())
+    with pytest.raises(GraphRecursionError) as caught:
+        app.invoke(HELLO, {"recursion_limit": 11})
+    assert not getattr(caught.value, "__notes__", [])
+
+
+def tower(models: Sequence[Any], *, wrapped: bool = False) -> Any:
+    """Agents that each hand their task to the next; the last one has a tool of its own."""
+    inner: Any = None
+    for model in reversed(models):
+        given = Counter().tool if inner is None else handing_over(inner)
+        inner = react(model, given)
+        if wrapped:
+            graph = StateGraph(MessagesState)
+            graph.add_node("agent", inner)
+            graph.add_edge(START, "agent")
+            inner = graph.compile()
+    return inner
+
+
+def handing_over(child: Any) -> Any:
+    def delegate(query: str) -> str:
+        """Hands the task to somebody else."""
+        return child.invoke(HELLO, LONG)["messages"][-1].text
+
+    return tool(delegate)
+
+
+def handing(messages: Sequence[BaseMessage], number: int) -> AIMessage | str:
+    return "what I have" if number > 1 else asks_for(("delegate", {"query": "x"}))
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_h16_b_the_fourth_level_of_agents_is_refused(wrapped: bool) -> None:
+    models = [Paid(handing) for _ in range(4)]
+    budget = Budget(depth=3, per_tool={"delegate": 10})
+    app = guarded(tower(models, wrapped=wrapped), budget)
+    result = app.invoke(HELLO, LONG)
+    assert [model.calls for model in models] == [2, 2, 2, 0]
+    assert texts(result)[-1] == "what I have"
+    report = app.report()
+    assert report.outcome == "completed", "who asked for it goes on"
+    (refused,) = [verdict for verdict in report.verdicts if verdict.rule == "budget:exhausted"]
+    assert (refused.evidence["dimension"], refused.evidence["allowed"]) == ("depth", 3)
+    assert "an agent on level 4, and 3 levels of agents are allowed" in refused.message
+    (scope,) = report.budget.scopes
+    assert (scope.limits["depth"], scope.spent["depth"]) == (3, 3)
+
+
+@pytest.mark.parametrize(("depth", "calls"), [(0, [0, 0]), (1, [2, 0]), (2, [2, 1])])
+def test_levels_of_agents_are_counted_from_the_first(depth: int, calls: list[int]) -> None:
+    models = [Paid(handing), Paid(lambda messages, number: "found")]
+    app = guarded(tower(models), Budget(depth=depth))
+    app.invoke(HELLO, LONG)
+    assert [model.calls for model in models] == calls
+    assert app.report().reason == ("budget:depth" if depth == 0 else None)
+
+
+def test_levels_hold_over_a_pause_and_a_restart() -> None:
+    """The agent above has asked its model before the pause, in a process that is gone."""
+    saver, inner = InMemorySaver(), Paid(lambda messages, number: "found")
+    outer = Paid(handing)
+
+    def delegate(query: str) -> str:
+        """Asks first, and then somebody else."""
+        interrupt("may I?")
+        return react(inner, Counter().tool).invoke(HELLO)["messages"][-1].text
+
+    def app() -> Any:
+        return guarded(react(outer, tool(delegate), saver=saver), Budget(depth=1))
+
+    app().invoke(HELLO, thread("1"))
+    again = app()
+    again.invoke(Command(resume="yes"), thread("1"))
+    assert (outer.calls, inner.calls) == (2, 0)
 
 
 def test_a_sub_agent_leaves_the_last_answer_to_its_caller() -> None:
@@ -933,3 +1041,32 @@ def test_m04_x_calls_for_summaries_count() -> None:
     assert summariser.calls > 1
     assert app.report().budget.scopes[0].spent["tokens"] == model.tokens + summariser.tokens
     assert 2_400 <= model.tokens + summariser.tokens <= 3_000
+
+
+def test_m04_x_summaries_that_shorten_nothing_are_told_of() -> None:
+    """What is kept is longer than what triggers the next summary, three turns long."""
+    summariser = Paid(lambda messages, number: f"summary {number}")
+    model = Paid(always_asks())
+    search = Counter(result="a long result " * 60)
+    summing = SummarizationMiddleware(summariser, trigger=("tokens", 100), keep=("messages", 2))
+    app = guarded(
+        create_agent(model, [search.tool], middleware=[summing]), Budget(tokens=3_000), detectors=()
+    )
+    app.invoke(HELLO, LONG)
+    assert summariser.calls >= 3
+    (note,) = [note for note in app.report().budget.notes if "summarised" in note]
+    assert note.startswith("the history of 'main' was summarised 2 times in a row and did not get")
+    assert "keep fewer messages" in note
+
+
+def test_summaries_that_do_their_work_are_not_told_of() -> None:
+    summariser = Paid(lambda messages, number: f"summary {number}")
+    model = Paid(always_asks())
+    search = Counter(result="a long result " * 10)
+    summing = SummarizationMiddleware(summariser, trigger=("tokens", 600), keep=("messages", 2))
+    app = guarded(
+        create_agent(model, [search.tool], middleware=[summing]), Budget(tokens=9_000), detectors=()
+    )
+    app.invoke(HELLO, LONG)
+    assert summariser.calls >= 2
+    assert not [note for note in app.report().budget.notes if "summarised" in note]

@@ -81,6 +81,7 @@ SHELLS = {
     "adapters.langgraph.supervisor:_not_started",
     "adapters.langgraph.supervisor:_finish",
     "adapters.langgraph.supervisor:_afinish",
+    "adapters.metering:cut_in",
     "adapters.run:Run.leaves_alone",
     "adapters.langgraph.state:load",
     "adapters.langgraph.state:aload",

@@ -16,8 +16,9 @@ from shearpin.adapters.places import Place
 from shearpin.adapters.prompts import output_bound
 from shearpin.adapters.spending import Spending
 from shearpin.adapters.starting import speaker_of
-from shearpin.core.account import LANDING_OUTPUT, RESERVED, Account
+from shearpin.core.account import Account
 from shearpin.core.books import Exhausted
+from shearpin.core.reserve import LANDING_OUTPUT, RESERVED
 from shearpin.core.room import output_room
 from shearpin.errors import PriceUnknownError
 

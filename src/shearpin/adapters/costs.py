@@ -59,6 +59,9 @@ def scopes_of(account: Account, now: float) -> tuple[ScopeReport, ...]:
             limit = getattr(book.budget, name)
             if limit is not None:
                 limits[name], spent[name] = limit + book.extra.get(name, 0), round(passed, 3)
+        if book.budget.depth is not None:
+            limits["depth"] = book.budget.depth + book.extra.get("depth", 0)
+            spent["depth"] = account.levels.deepest
         ahead = [book.forecast(name, now) for name in book.limits]
         scopes.append(
             ScopeReport(

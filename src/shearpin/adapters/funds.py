@@ -17,6 +17,7 @@ from shearpin.core.account import LANDING, Account
 from shearpin.core.books import Book
 from shearpin.core.budget import Budget, budgets_of
 from shearpin.core.estimate import Learner
+from shearpin.core.levels import Levels
 from shearpin.ledgers.base import Ledger
 from shearpin.ledgers.memory import MemoryLedger
 
@@ -68,6 +69,7 @@ class Funds:
         self._now = now
         self._books: dict[str, Book] = {}
         self._calls: OrderedDict[int, None] = OrderedDict()
+        self._levels = Levels()
 
     def account(
         self,
@@ -90,6 +92,7 @@ class Funds:
         last = self._books.get("run")
         if new_turn or last is None:
             self._calls.clear()
+            self._levels.clear()
         chosen = {budget.per: budget for budget in budgets}
         if last is not None and not new_turn:
             chosen["run"] = last.budget
@@ -100,7 +103,7 @@ class Funds:
             if budget is not None:
                 books.append(self._book(per, budget, run, fresh=new_turn and per == "run"))
         per_call = [budget for budget in chosen.values() if budget.per == "call"]
-        return Account(books, per_call, parent)
+        return Account(books, per_call, parent, self._levels)
 
     def _book(self, per: str, budget: Budget, run: str, *, fresh: bool) -> Book:
         known = self._books.get(per)
@@ -143,6 +146,7 @@ class Funds:
             },
             "learner": self.learner.dump(),
             "calls": list(self._calls),
+            **({"agents": agents} if (agents := self._levels.dump()) else {}),
         }
 
     def _used(self, book: Book, *, faults: bool = True) -> dict[str, int]:
@@ -177,3 +181,4 @@ class Funds:
             self._books[per] = book
         self.learner.load(data["learner"])
         self._calls = OrderedDict((call, None) for call in data["calls"])
+        self._levels.load(data.get("agents", ()))

@@ -12,8 +12,10 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Literal, Protocol
 
+from shearpin.adapters.compacting import Compactions
 from shearpin.adapters.deadlines import Deadlines
 from shearpin.adapters.funds import Funds
+from shearpin.adapters.places import path_of
 from shearpin.adapters.prompts import Prompts
 from shearpin.adapters.rulings import Refused, Rule, Rulings
 from shearpin.adapters.starting import ModelStart, request_for
@@ -80,6 +82,7 @@ class Holding:
         capped = any(budget.usd is not None for budget in budgets)
         self.till = Till(pricing, capped)
         self.prompts = Prompts()
+        self.compactions = Compactions()
         self.deadlines = Deadlines()
         self._calls: dict[str, PricedCall] = {}
         self.turns = turns_of(account)
@@ -98,7 +101,7 @@ class Holding:
             request = self._begin(start)
             if not isinstance(request, ModelRequest):
                 return request
-            refused = self._concluded(start, request, self._ask(request))
+            refused = self._concluded(start, request, self._too_deep(start) or self._ask(request))
             if refused is None and self.keeper is not None:
                 self.keeper.save_now()
             return refused
@@ -111,7 +114,8 @@ class Holding:
             request = self._begin(start)
             if not isinstance(request, ModelRequest):
                 return request
-            refused = self._concluded(start, request, await self._aask(request))
+            found = self._too_deep(start) or await self._aask(request)
+            refused = self._concluded(start, request, found)
             if refused is None and self.keeper is not None:
                 await self.keeper.asave_now()
             return refused
@@ -124,6 +128,9 @@ class Holding:
         for book in self.purse.account.books:
             book.watch.work(self.purse.now())
         return request_for(start, self._calls)
+
+    def _too_deep(self, start: ModelStart) -> Exhausted | None:
+        return self.purse.account.too_deep(path_of(start.metadata))
 
     def _ask(self, request: ModelRequest) -> Exhausted | Halt | None:
         """Ask for room; where only other threads' calls stand in the way, wait for them."""

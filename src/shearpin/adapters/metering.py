@@ -155,8 +155,12 @@ def refused_before(run: Run, task: str, error: BaseException) -> Halt | None:
 
 def cut_in(run: Run, error: BaseException) -> Halt | None:
     """The end of a model call that was cut at its deadline, where that is all that an error is."""
-    spending = spending_of(run)
-    return None if spending is None else spending.deadlines.ended(error)
+    try:
+        spending = spending_of(run)
+        return None if spending is None else spending.deadlines.ended(error)
+    except Exception as fault:
+        run.fault("metering.cut_in", fault)
+        return None
 
 
 def ends_here(run: Run, halt: Halt) -> bool:
@@ -190,7 +194,7 @@ def _rule_of(run: Run) -> Rule:
 
 
 def _extend(run: Run, spending: Spending, more: Budget) -> None:
-    amounts = dict(more.limits)
+    amounts = dict(more.limits) | ({"depth": more.depth} if more.depth is not None else {})
     for name in ("seconds", "working_seconds"):
         value = getattr(more, name)
         if value is not None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from shearpin.core.normal import short_name
 
-__all__ = ["Place", "place_of"]
+__all__ = ["Place", "path_of", "place_of"]
 
 
 class Place(NamedTuple):
@@ -40,3 +40,12 @@ def place_of(metadata: Mapping[str, object] | None) -> Place:
     name = metadata.get("lc_agent_name")
     speaker = f"{agent}:{name}" if isinstance(name, str) else agent
     return Place(task, short_name(speaker), node)  # as the core names it in its findings
+
+
+def path_of(metadata: Mapping[str, object]) -> list[str]:
+    """The nodes in which the graphs around a call run, outermost first."""
+    namespace = metadata.get("langgraph_checkpoint_ns")
+    if not isinstance(namespace, str):
+        return []
+    parts = [part.partition(":")[0] for part in namespace.split("|")[:-1]]
+    return [short_name(part) for part in parts if not part.isdigit()]

@@ -66,10 +66,14 @@ def request_for(start: ModelStart, calls: dict[str, PricedCall]) -> ModelRequest
     bound = output_bound(params, start.metadata, model)
     if not bound.certain:
         spending.till.unbounded += 1
+    guess = spending.prompts.measure(speaker, messages, params.get("tools"), provider)
+    trouble = spending.compactions.look(place.agent, speaker, guess)
+    if trouble is not None:
+        spending.till.note(trouble)
     return ModelRequest(
         str(start.id),
         speaker,
-        spending.prompts.measure(speaker, messages, params.get("tools"), provider),
+        guess,
         bound.tokens,
         bounded=bound.certain,
         cost=None if price is None else at_most(price, params, messages, provider, tier),

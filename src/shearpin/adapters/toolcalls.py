@@ -28,6 +28,7 @@ from shearpin.adapters.refusing import (
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
 from shearpin.adapters.spending import Spending
+from shearpin.adapters.stepping import name_the_child
 from shearpin.adapters.timing import CutOff, atimed, timed
 from shearpin.events import CallStatus, ToolCalled, ToolRequest, ToolReturned
 from shearpin.verdicts import Block, Halt, Verdict
@@ -158,6 +159,7 @@ def _failed(run: Run, asked: Asked, error: BaseException) -> ToolMessage:
         asked.spending.drop_tool(asked.call)
     if isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
         try:
+            name_the_child(error, f"the tool {asked.request.name!r}")
             _report(run, asked, str(error) or type(error).__name__, status_of_error(error))
         except Exception as fault:
             run.fault("toolcalls.failed", fault)

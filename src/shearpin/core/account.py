@@ -8,40 +8,36 @@ scope without room is the one that is reported. Spend lives in the ledger and ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from shearpin.core.books import Book, Exhausted, Notice, notices_of
 from shearpin.core.budget import Budget, Span, tool_dimension
 from shearpin.core.estimate import Estimate
 from shearpin.core.holds import Amounts, Refusal, Scope, Tally
+from shearpin.core.levels import Levels
+from shearpin.core.reserve import (
+    LANDING_OUTPUT,
+    RESERVED,
+    Cost,
+    kept_back,
+    less,
+    model_amounts,
+)
 
 __all__ = [
     "LANDING",
-    "LANDING_OUTPUT",
     "REFUSED_ROUNDS",
-    "RESERVED",
     "Account",
     "Ask",
-    "Cost",
-    "model_amounts",
 ]
-
-Cost: TypeAlias = Callable[[int, int], int]
-"""What a call costs at most, in millionths of a dollar, from its input and output tokens."""
 
 LANDING = "landing"
 """The dimension that lets one call of a run use the landing reserve."""
 
-LANDING_OUTPUT = 512
-"""Tokens that a last, tool-less answer is expected to need where nothing else is known."""
-
 REFUSED_ROUNDS = 2
 """Rounds in a row of which every tool call was refused, after which the run is ended."""
-
-RESERVED = ("usd", "tokens", "input_tokens", "output_tokens")
-"""Dimensions in which a landing reserve is kept back."""
 
 
 class Ask(NamedTuple):
@@ -68,7 +64,11 @@ class Account:
     """
 
     def __init__(
-        self, books: Sequence[Book], per_call: Sequence[Budget] = (), parent: Account | None = None
+        self,
+        books: Sequence[Book],
+        per_call: Sequence[Budget] = (),
+        parent: Account | None = None,
+        levels: Levels | None = None,
     ) -> None:
         self.own = tuple(books)
         self.books: tuple[Book, ...] = (*books, *(parent.books if parent is not None else ()))
@@ -80,6 +80,9 @@ class Account:
         self.keys = tuple(book.key for book in self.books)
         self._by_key = {book.key: book for book in self.books}
         self._reserves = any(name in book.limits for book in self.books for name in RESERVED)
+        own = levels if levels is not None else Levels()
+        self.levels = parent.levels if parent is not None else own
+        self._deep = any(book.budget.depth is not None for book in self.books)
         self._final = (0, 0)
         self._refused: dict[str, list[int]] = {}
         self._skipped: dict[str, Exhausted] = {}
@@ -126,11 +129,29 @@ class Account:
         prompt, answer = into + growth, min(out, max(estimate.likely_output, LANDING_OUTPUT))
         if last:
             self._final = (prompt, answer)
-            kept = _kept(estimate, cost, prompt, answer)
+            kept = kept_back(estimate, cost, prompt, answer)
             return Ask(amounts, self._scopes(kept), self._scopes(landing=True))
         # Not to be used up by a part of the run: what the main agent's last answer will need.
-        kept = _kept(estimate._replace(likely_output=out), cost, *self._final)
+        kept = kept_back(estimate._replace(likely_output=out), cost, *self._final)
         return Ask(amounts, self._scopes(kept))
+
+    def too_deep(self, path: Sequence[str]) -> Exhausted | None:
+        """The limit that keeps an agent from asking a model because it is called too deep, if any.
+
+        Args:
+            path: of the graphs around the call, outermost first.
+        """
+        if not self._deep:
+            return None
+        level = self.levels.of(path)
+        for book in reversed(self.books):
+            if book.budget.depth is not None:
+                limit = book.budget.depth + book.extra.get("depth", 0)
+                if level > limit:
+                    per, passed = book.budget.per, level - 1
+                    return Exhausted("depth", per, limit, passed, wanted=level, key=book.key)
+        self.levels.add(path)
+        return None
 
     def tool(self, tool: str, call: str = "", *, at: float) -> Ask | Exhausted | None:
         """What to set aside for a tool call; None where the tool is exempt.
@@ -182,7 +203,7 @@ class Account:
             return tuple([Scope(book.key, {**book.limits, LANDING: 1}) for book in self.books])
         if kept is None:
             return tuple([Scope(book.key, book.limits) for book in self.books])
-        return tuple([Scope(book.key, _less(book.limits, kept)) for book in self.books])
+        return tuple([Scope(book.key, less(book.limits, kept)) for book in self.books])
 
     def _late(self, at: float) -> Exhausted | None:
         for book in reversed(self.books):
@@ -240,7 +261,9 @@ class Account:
             return None
         into, out = estimate.input_tokens, estimate.output_tokens
         amounts = model_amounts(into, out, cost(into, out) if cost is not None else 0)
-        kept = _kept(estimate, cost, into, min(out, max(estimate.likely_output, LANDING_OUTPUT)))
+        kept = kept_back(
+            estimate, cost, into, min(out, max(estimate.likely_output, LANDING_OUTPUT))
+        )
         for book, name in near:
             used = book.spent.get(name, 0) + book.held.get(name, 0) + amounts[name]
             if used + kept.get(name, 0) > book.limits.get(name, used) >= used:
@@ -313,39 +336,3 @@ class Account:
         for book in self.books:
             found.extend(book.deadlines(at))
         return min(found, key=itemgetter(0), default=None)
-
-
-def model_amounts(
-    input_tokens: int, output_tokens: int, usd: int, *, steps: int = 1
-) -> dict[str, int]:
-    """The amounts of one model call."""
-    return {
-        "usd": usd,
-        "tokens": input_tokens + output_tokens,
-        "input_tokens": input_tokens,
-        "output_tokens": output_tokens,
-        "model_calls": 1,
-        "steps": steps,
-    }
-
-
-def _kept(estimate: Estimate, cost: Cost | None, prompt: int, answer: int) -> Mapping[str, int]:
-    """The landing reserve: what has to be left beyond the worst case of this call.
-
-    After its likely course, a last answer without tools, to a prompt of that size, must still be
-    affordable at worst.
-    """
-    into, worst, likely, _ = estimate
-    kept = {
-        "tokens": max(0, prompt + likely + answer - worst),
-        "input_tokens": prompt,
-        "output_tokens": max(0, likely + answer - worst),
-    }
-    if cost is not None:
-        money = cost(prompt, answer) if prompt else 0
-        kept["usd"] = max(0, cost(into, likely) + money - cost(into, worst))
-    return kept
-
-
-def _less(limits: Amounts, kept: Mapping[str, int]) -> Amounts:
-    return {name: limit - kept.get(name, 0) for name, limit in limits.items()}

@@ -66,6 +66,12 @@ _HALT_CALL: dict[Language, str] = {
     "zh": "本次运行已停止：下一次调用最多可能需要 {wanted}，而{span}只允许 {limit}。"
     "此前得到的内容见上文。",
 }
+_HALT_DEEP: dict[Language, str] = {
+    "en": "Not done: it would take an agent on level {wanted}, and {limit} are allowed for {span}. "
+    "Do this part without calling another agent, or say what is missing.",
+    "zh": "未执行：这需要第 {wanted} 层代理，而{span}只允许 {limit}。"
+    "请不再调用其他代理完成这一部分，或说明缺少什么。",
+}
 _HALT_LATE: dict[Language, str] = {
     "en": "This run was stopped: a call took longer than the {limit} allowed for {span}. What was "
     "found up to then stands above.",
@@ -215,6 +221,8 @@ def halt_words(found: Exhausted, language: Language) -> str:
     """The last word of a run that was stopped at a limit."""
     limit, span = describe(found.dimension, found.limit), _SPAN[language][found.per]
     wanted = describe(found.dimension, found.wanted)
+    if found.dimension == "depth":
+        return _HALT_DEEP[language].format(wanted=int(found.wanted), limit=limit, span=span)
     if found.per == "call" and found.dimension in TIMED:
         return _HALT_LATE[language].format(limit=limit, span=span)
     if found.per == "call":

@@ -46,6 +46,7 @@ _UNITS = {
     "model_calls": "model calls",
     "tool_calls": "tool calls",
     "steps": "steps",
+    "depth": "levels of agents",
     "seconds": "seconds",
     "working_seconds": "seconds of work",
 }
@@ -71,9 +72,9 @@ def describe(dimension: str, amount: float) -> str:
     if dimension.startswith("tool:"):
         return f"{number} calls of `{dimension.removeprefix('tool:')}`"
     unit = _UNITS[dimension]
-    return (
-        f"{number} {unit.replace('s', '', 1) if number == '1' and unit.endswith('calls') else unit}"
-    )
+    if number == "1" and unit.endswith(("calls", "agents")):
+        unit = unit.replace("s", "", 1)
+    return f"{number} {unit}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ class Budget:
         per_tool: calls of single tools, by name.
         soft: share of a limit, above 0 and up to 1, at which the agent is told once to wrap up.
             Default 0.8: early enough for a few more calls, late enough to be rare.
+        depth: levels of agents that call agents; the one that a run begins with is the first.
         exempt: tools that stay callable and are not charged, such as asking the user.
         max_concurrency: tool calls that may run at the same time; more wait for their turn.
         per: what the limits cover: every single `call`, one `run` (default; a user turn with all it
@@ -119,6 +121,7 @@ class Budget:
     seconds: float | None = None
     working_seconds: float | None = None
     per_tool: Mapping[str, int] = field(default_factory=lambda: _NO_TOOLS)
+    depth: int | None = None
     soft: float = 0.8
     exempt: tuple[str, ...] = ()
     max_concurrency: int | None = None
@@ -128,6 +131,7 @@ class Budget:
         object.__setattr__(self, "usd", _dollars(self.usd))
         for name in COUNTED[1:]:
             _check_count(f"Budget.{name}", getattr(self, name))
+        _check_count("Budget.depth", self.depth)
         for name in TIMED:
             _check_seconds(f"Budget.{name}", getattr(self, name))
         if not isinstance(self.per_tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -163,7 +167,7 @@ class Budget:
         if self.per == "call":
             odd = [
                 name
-                for name in (*COUNTED, *TIMED)
+                for name in (*COUNTED, *TIMED, "depth")
                 if getattr(self, name) is not None and name not in _PER_CALL
             ]
             odd += ["per_tool"] if self.per_tool else []

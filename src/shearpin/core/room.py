@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from shearpin.core.account import Account, Cost
+from shearpin.core.account import Account
+from shearpin.core.reserve import Cost
 
 __all__ = ["output_room"]
 

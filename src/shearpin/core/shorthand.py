@@ -22,6 +22,7 @@ _COUNTS = {
     "output token": "output_tokens",
     "step": "steps",
     "round": "steps",
+    "level": "depth",
 }
 _SECONDS = {
     "s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1,

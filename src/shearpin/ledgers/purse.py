@@ -13,17 +13,12 @@ from threading import Lock, get_ident
 from typing import NamedTuple
 
 from shearpin import clock
-from shearpin.core.account import (
-    LANDING,
-    LANDING_OUTPUT,
-    Account,
-    Ask,
-    model_amounts,
-)
+from shearpin.core.account import LANDING, Account, Ask
 from shearpin.core.books import Exhausted, Notice
 from shearpin.core.budget import Span, tool_dimension
 from shearpin.core.estimate import Estimate, Learner
 from shearpin.core.holds import Amounts, Hold, Refusal, Tally
+from shearpin.core.reserve import LANDING_OUTPUT, model_amounts
 from shearpin.core.room import output_room
 from shearpin.ledgers.base import Ledger
 from shearpin.ledgers.memory import MemoryLedger

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shearpin.core.account import LANDING, RESERVED, Ask, Cost
+from shearpin.core.account import LANDING, Ask
 from shearpin.core.books import Exhausted
 from shearpin.core.estimate import Estimate
 from shearpin.core.holds import Amounts
+from shearpin.core.reserve import RESERVED, Cost
 
 __all__ = ["Bill", "Granted", "ModelRequest", "may_land", "without_landing"]
 

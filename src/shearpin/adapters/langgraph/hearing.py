@@ -48,7 +48,7 @@ def hear(run: Run, plan: NodePlan, visit: Visit, output: Any) -> None:
         return
     cut = removes((items[0], items[-1]))
     if cut and run.speaks:
-        run.after(HistoryCompacted(run.now(), visit.agent))
+        _compacted(run, visit.agent)
     if plan.contains or plan.answers:
         return
     held: Any = visit.input if channel == "__root__" else member(visit.input, channel or "")
@@ -78,7 +78,13 @@ def watch_history(
     if is_messages(messages):
         graph = history_key(config.get("metadata"))
         if run.shrank(graph, len(cast("list[Any]", messages))):
-            run.after(HistoryCompacted(run.now(), agent))
+            _compacted(run, agent)
+
+
+def _compacted(run: Run, agent: str) -> None:
+    run.after(HistoryCompacted(run.now(), agent))
+    if run.spending is not None:
+        run.spending.compactions.happened(agent)
 
 
 def _message(item: object) -> object:

@@ -37,6 +37,7 @@ from shearpin.adapters.places import place_of
 from shearpin.adapters.refusing import note_question
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
+from shearpin.adapters.stepping import name_the_child
 from shearpin.events import NodeEntered, NodeLeft
 from shearpin.verdicts import PROCEED, Halt
 
@@ -277,6 +278,7 @@ class GuardedNode(Runnable[Any, Any]):
                 delta = delta_of(command, visit.input, self.plan.merged, key)
                 run.after(NodeLeft(run.now(), self.plan.name, visit.task, visit.agent, delta))
             elif isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
+                name_the_child(error, f"the node {self.plan.name!r}")
                 left = NodeLeft(run.now(), self.plan.name, visit.task, visit.agent, None, "error")
                 run.after(left)
         except Exception as fault:
