@@ -581,3 +581,44 @@ def test_streamed_text_is_not_silently_begun_anew() -> None:
     again = agent_of(brain, answers=Answers(restart_streams=True))
     text = "".join(str(c.content) for c, _ in again.stream(HELLO, stream_mode="messages"))
     assert text == "one two " + DONE
+
+
+@WAYS
+async def test_faults_of_ours_hurt_nobody(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What we get wrong fails as it would have failed without us, or is taken as it is."""
+
+    def fails(*_: object) -> Any:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("shearpin.adapters.modelcalls.fault_of", fails)
+    monkeypatch.setattr("shearpin.adapters.modelcalls.tries_of", fails)
+    agent = agent_of(model(DONE))
+    assert last(await asked(agent, how)).content == DONE
+    assert failures_of(agent).faults == ("models.answered: ZeroDivisionError: ours",)
+    agent = agent_of(down(KeyError("mine")), on_failure="raise")
+    with pytest.raises(KeyError, match="mine"):
+        await asked(agent, how)
+    assert failures_of(agent).faults == ("models.failed: ZeroDivisionError: ours",)
+
+
+@WAYS
+async def test_a_rule_of_the_users_that_fails_is_passed_over_and_reported(how: str) -> None:
+    def rule(error: BaseException) -> None:
+        raise ZeroDivisionError("the user's")
+
+    agent = agent_of(model(TimeoutError("x"), DONE), rules=[rule])
+    assert last(await asked(agent, how)).content == DONE
+    assert "ZeroDivisionError" in failures_of(agent).faults[0]
+
+
+async def test_the_kill_switch_turns_it_off() -> None:
+    import shearpin
+
+    agent = agent_of(model(TimeoutError("x"), DONE))
+    shearpin.disable()
+    try:
+        with pytest.raises(TimeoutError):
+            agent.invoke(HELLO)
+    finally:
+        shearpin.enable()
+    assert last(agent.invoke(HELLO)).content == DONE

@@ -145,7 +145,9 @@ class Bounds:
         """What kind of failure it is, by the user's rules and ours."""
         from shearpin.boundary.classification import classify
 
-        return classify(error, self.boundary.rules)
+        return classify(
+            error, self.boundary.rules, on_fault=lambda fault: self.tally.fault("rules", fault)
+        )
 
     def entered(self, place: Place, metadata: Mapping[str, object]) -> None:
         """A node is executed."""

@@ -121,10 +121,18 @@ class Exchange(Generic[T]):
         """What to do about an error; raises it where it is none."""
         if stop_in(error) is not None or is_control(error):
             raise error
-        call, failure = self.call, self.bounds.classify(error)
+        failure = self.bounds.classify(error)
         if failure.category is ErrorCategory.CONTROL:
             raise error
         self._error = self._error or error
+        try:
+            return self._decided(error, failure, attempt)
+        except Exception as fault:  # ours: the call fails as it would have failed without us
+            self.bounds.tally.fault("models.failed", fault)
+            return Lost(failure)
+
+    def _decided(self, error: Exception, failure: Classification, attempt: Attempt) -> Step:
+        call = self.call
         if self.parses and failure.error_type in _UNPARSED:
             failure = replace(failure, category=ErrorCategory.DEGRADABLE, error_type="bad_output")
         spending = spending_of(self.run) if self.run is not None else None
@@ -138,6 +146,13 @@ class Exchange(Generic[T]):
     def answered(self, answer: T, attempt: Attempt) -> Step:
         """What to do about an answer."""
         self._latest = answer
+        try:
+            return self._judged(answer, attempt)
+        except Exception as fault:  # ours: the answer is taken as it is
+            self.bounds.tally.fault("models.answered", fault)
+            return Take()
+
+    def _judged(self, answer: T, attempt: Attempt) -> Step:
         fault, usable = self.read(answer)
         if fault is not None and self._was_seen(attempt):
             return self.call.was_read(fault, fault_words(fault))

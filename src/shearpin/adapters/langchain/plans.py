@@ -29,6 +29,7 @@ from shearpin.boundary.boundary import Boundary
 from shearpin.boundary.endings import FAMILY
 from shearpin.boundary.modelcalls import Fault, UselessAnswer
 from shearpin.boundary.tally import RunErrors
+from shearpin.switch import SWITCH
 
 __all__ = ["AnyRunnable", "Plan", "Prompt", "generic", "messages_of"]
 
@@ -84,6 +85,8 @@ class Plan:
         if ATTEMPT.get() is not None and (self.joins or not self.others):
             return False
         run = current_run()
+        if SWITCH.is_off():
+            return False
         if run is None or run.boundary is None:
             return not self.joins
         place = place_of(ambient_config().get("metadata"))
