@@ -92,6 +92,7 @@ _BOUNDARY_KEYS = (
     "cancel_siblings",
     "tools",
     "retries",
+    "answers",
     "availability",
     "error_budget",
     "store",
@@ -281,9 +282,11 @@ def _tool_policy(value: object, at: str) -> object:
 
 def _boundary_part(key: str, value: object, at: str) -> object:
     """A part with settings of its own (`true`: its defaults), or the value itself."""
-    from shearpin.boundary.settings import Availability, Effects, Retries
+    from shearpin.boundary.settings import Answers, Availability, Effects, Retries
 
-    kinds = {"retries": Retries, "effect": Effects, "availability": Availability}
+    kinds: dict[str, type[Any]] = {
+        "retries": Retries, "effect": Effects, "availability": Availability, "answers": Answers
+    }  # fmt: skip
     if key not in kinds:
         return value
     table = dict(_table({} if value is True else value, at))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,10 +18,11 @@ from langchain_core.messages import (
 from langchain_core.messages.tool import InvalidToolCall
 from langchain_core.messages.utils import count_tokens_approximately
 
+from shearpin import ConfigError, Guard
 from shearpin.adapters.answers import as_answer, asked_again, fault_of, is_usable
 from shearpin.adapters.modelcalls import tries_of
 from shearpin.adapters.shortening import share_of, trimmed
-from shearpin.boundary import Answers, Classification, ErrorCategory, Retries
+from shearpin.boundary import Answers, Boundary, Classification, ErrorCategory, Retries
 from shearpin.boundary.modelcalls import Ask, Fault, Lost, ModelCall, Take
 from shearpin.boundary.tally import RunErrors
 from shearpin.testing import ManualClock, asks_for
@@ -315,3 +317,17 @@ def test_how_often_a_client_tries_by_itself() -> None:
         assert tries_of(brain, broke, mid) == 1, "in mid-stream nobody tries again"
     fatal = Classification(ErrorCategory.FATAL, "authentication", None, True, lost, "no")
     assert tries_of(brain, lost, fatal) == 1
+
+
+def test_a_configuration_file_may_say_what_is_done_about_answers(tmp_path: Path) -> None:
+    file = tmp_path / "guard.toml"
+    file.write_text("[boundary]\nanswers = { again = 1, restart_streams = true }\n")
+    boundary = Guard.from_file(file).boundary
+    assert isinstance(boundary, Boundary)
+    assert boundary.answers == Answers(again=1, restart_streams=True)
+    file.write_text("[boundary]\nanswers = { agian = 1 }\n")
+    with pytest.raises(ConfigError, match="again"):
+        Guard.from_file(file)
+    for wrong in ({"again": -1}, {"again": True}, {"too_long": "cut"}):
+        with pytest.raises(ConfigError):
+            Answers(**wrong)  # type: ignore[arg-type]
