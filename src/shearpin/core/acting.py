@@ -136,8 +136,13 @@ class Acting(Memory):
 
     # -- verdicts -----------------------------------------------------------------------------
 
-    def _halt(self, finding: Finding, at: float, node: str = "") -> Verdict:
-        """End the run over a loop, or give it another way out first."""
+    def _halt(self, finding: Finding, at: float, node: str = "", by: str = "") -> Verdict:
+        """End the run over a loop, or give it another way out first.
+
+        `by` is the setting of the breaker whose patience ran out, where it was not the rule's own.
+        """
+        if by:
+            finding = replace(finding, evidence={**finding.evidence, "ended_by": by})
         mode = self._mode_of(finding, node)
         if self._breaker.state == "open" and mode != "enforce":
             return PROCEED  # only watching: the end was written down already

@@ -68,7 +68,7 @@ class Session(Acting):
             tried = self._last if self._breaker.state == "half_open" else None
             own = tried is not None and tried.agent == fact.agent
             if tried is not None and own and not self._breaker.lease(fact.call, fact.at):
-                return self._halt(tried, fact.at, fact.node)
+                return self._halt(tried, fact.at, fact.node, "trial_rounds")
         return PROCEED
 
     def after(self, fact: Fact) -> Verdict:
@@ -197,7 +197,9 @@ class Session(Acting):
         names = (*whole.calls, *(f"tool:{tool}" for tool in whole.tools))
         finding = self._ladder.refusal(names, whole.agent, self._observer.epoch(whole.agent))
         finding = finding or self._last
-        return None if finding is None else self._halt(finding, whole.at, whole.node)
+        if finding is None:
+            return None
+        return self._halt(finding, whole.at, whole.node, "refused_rounds")
 
     def _observe(
         self, routes: Iterable[tuple[str, Probe]], seen: Seen, verdict: Verdict
@@ -289,9 +291,10 @@ class Session(Acting):
         weight = 2 if evidence and last.cause == "error_not_understood" else int(evidence)
         # an answer without a call uses no trial: it ends the loop, unless it is one itself
         idle = not whole.calls and not evidence
+        by = "trial_rounds" if self._breaker.state == "half_open" else "persist_rounds"
         if self._breaker.settle(progressed or idle, weight) is None:
             return PROCEED
-        return self._halt(last, whole.at, whole.node)
+        return self._halt(last, whole.at, whole.node, by)
 
     # -- the turn -----------------------------------------------------------------------------
 
