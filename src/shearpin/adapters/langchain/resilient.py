@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Literal, TypeVar, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -35,6 +36,7 @@ __all__ = ["is_resilient", "joining", "resilient_model"]
 
 M = TypeVar("M", bound=BaseChatModel)
 _PLAN = "__shearpin_plan__"
+"""Where a model keeps its plan, in its `__dict__`."""
 
 
 def resilient_model(
@@ -99,29 +101,32 @@ def joining(
 
 def is_resilient(model: object) -> bool:
     """Whether a model is resilient already."""
-    return getattr(type(model), _PLAN, None) is not None
+    return _PLAN in getattr(model, "__dict__", ())
 
 
 def _twin(model: Any, base: type[Any], plan: Plan) -> Any:
     twin = model.model_copy()
-    object.__setattr__(twin, "__class__", _resilient_class(base, plan))
+    twin.__dict__[_PLAN] = plan  # as cached properties are kept: no field, copied with the rest
+    object.__setattr__(twin, "__class__", _resilient_class(base))
     return twin
 
 
-def _plain(model: Any, base: type[Any]) -> Any:
-    """The model as it is without us."""
+def _plain(model: Any, base: type[Any]) -> tuple[Any, Plan]:
+    """The model as it is without us, and its plan."""
     twin = model.model_copy()
+    plan = twin.__dict__.pop(_PLAN)
     object.__setattr__(twin, "__class__", base)
-    return twin
+    return twin, plan
 
 
-def _resilient_class(base: type[Any], plan: Plan) -> type[Any]:
-    """A subclass whose calls go through `plan`."""
+@lru_cache(maxsize=128)
+def _resilient_class(base: type[Any]) -> type[Any]:
+    """A subclass whose calls go through the plan of the model; made once, because that is slow."""
 
     def generate(
         self: Any, messages: list[list[BaseMessage]], *args: Any, **kwargs: Any
     ) -> LLMResult:
-        model = _plain(self, base)
+        model, plan = _plain(self, base)
         if not plan.opens():
             return model.generate(messages, *args, **kwargs)
         calls = [_Generation(plan, model, prompt, args, kwargs) for prompt in messages]
@@ -130,7 +135,7 @@ def _resilient_class(base: type[Any], plan: Plan) -> type[Any]:
     async def agenerate(
         self: Any, messages: list[list[BaseMessage]], *args: Any, **kwargs: Any
     ) -> LLMResult:
-        model = _plain(self, base)
+        model, plan = _plain(self, base)
         if not plan.opens():
             return await model.agenerate(messages, *args, **kwargs)
         calls = [_Generation(plan, model, prompt, args, kwargs) for prompt in messages]
@@ -139,19 +144,19 @@ def _resilient_class(base: type[Any], plan: Plan) -> type[Any]:
         )
 
     def stream(self: Any, input: Any, config: Any = None, **kwargs: Any) -> Iterator[Any]:
-        model = _plain(self, base)
+        model, plan = _plain(self, base)
         if not plan.opens():
             return model.stream(input, config, **kwargs)
         return restreamed(plan, model, messages_of(input), config, kwargs)
 
     def astream(self: Any, input: Any, config: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
-        model = _plain(self, base)
+        model, plan = _plain(self, base)
         if not plan.opens():
             return model.astream(input, config, **kwargs)
         return arestreamed(plan, model, messages_of(input), config, kwargs)
 
     def bind_tools(self: Any, tools: Any, **kwargs: Any) -> Any:
-        model = _plain(self, base)
+        model, plan = _plain(self, base)
         bound: Any = model.bind_tools(tools, **kwargs)
         others = _bound_alike(plan.others, "bind_tools", tools, kwargs)
         if getattr(bound, "bound", None) is not model:
@@ -161,13 +166,13 @@ def _resilient_class(base: type[Any], plan: Plan) -> type[Any]:
         return bound.model_copy(update={"bound": twin})
 
     def with_structured_output(self: Any, schema: Any = None, **kwargs: Any) -> Any:
-        chain = _plain(self, base).with_structured_output(schema, **kwargs)
+        model, plan = _plain(self, base)
+        chain = model.with_structured_output(schema, **kwargs)
         others = _bound_alike(plan.others, "with_structured_output", schema, kwargs)
         return Alternatives(_with(plan, others), chain)
 
     made = (generate, agenerate, stream, astream, bind_tools, with_structured_output)
     body: dict[str, Any] = {
-        _PLAN: plan,
         **{method.__name__: method for method in made},
         "__module__": base.__module__,
         "__qualname__": base.__qualname__,
