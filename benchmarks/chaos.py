@@ -225,7 +225,7 @@ HEADER = [
 
 
 def run_all(
-    runs: int, http: float, rate: float, seed: int, arms: tuple[str, ...]
+    runs: int, http: float, rate: float, seed: int, arms: tuple[str, ...], *, told: bool = False
 ) -> dict[str, dict[str, Tally]]:
     """Every arm, over HTTP and in process."""
     share = round(runs * http)
@@ -234,10 +234,12 @@ def run_all(
     for name, (tasks, over_http) in parts.items():
         if not len(tasks):
             continue
-        found[name] = {
-            arm: asyncio.run(run_arm(arm, tasks, http=over_http, rate=rate, seed=seed))
-            for arm in arms
-        }
+        found[name] = {}
+        for arm in arms:
+            one = asyncio.run(run_arm(arm, tasks, http=over_http, rate=rate, seed=seed))
+            found[name][arm] = one
+            if told:
+                print(f"{name}, {arm}: {one}", file=sys.stderr, flush=True)
     if len(found) > 1:
         found["all"] = {arm: found["HTTP"][arm].add(found["in process"][arm]) for arm in arms}
     return found
@@ -256,7 +258,7 @@ def main() -> int:
     warnings.simplefilter("ignore")
     arms = tuple(given.arms.split(","))
     with no_waiting():
-        found = run_all(given.runs, given.http, given.rate, given.seed, arms)
+        found = run_all(given.runs, given.http, given.rate, given.seed, arms, told=True)
     rows: list[dict[str, object]] = []
     for part, by_arm in found.items():
         print(f"\n{part}\n\n{table(HEADER, rows_of(by_arm))}")
