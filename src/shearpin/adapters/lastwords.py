@@ -6,6 +6,7 @@ Contract: what is made here is accepted by strict providers, and names the run a
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, HumanMessage
@@ -15,7 +16,7 @@ from shearpin.core.messages import wrap_up_text
 from shearpin.core.settings import Settings
 from shearpin.verdicts import Halt, Rollback
 
-__all__ = ["as_last_word", "rollback_message", "wrap_up_message"]
+__all__ = ["as_last_word", "rollback_message", "with_calls", "wrap_up_message"]
 
 _SPACE = uuid.UUID("4f0f6a57-6f3e-5a0b-8d57-6b0c93b8e2d1")
 _CALLS = ("tool_calls", "function_call")
@@ -56,6 +57,35 @@ def as_last_word(run: str, message: AIMessage, halt: Halt) -> AIMessage | None:
             "response_metadata": {**message.response_metadata, MARK: told},
         }
     )
+
+
+def with_calls(message: AIMessage, kept: Collection[str], *, text: bool = True) -> AIMessage:
+    """A model's message with only some of its tool calls; `text` where its words stay as well."""
+    content: Any = message.content  # pyright: ignore[reportUnknownMemberType]
+    if isinstance(content, list):
+        content = [
+            block
+            for block in cast("list[Any]", content)
+            if (_id_of(block) in kept if _asks(block) else text)
+        ]
+    elif not text:
+        content = ""
+    extra: dict[str, Any] = dict(message.additional_kwargs)
+    raw = extra.get("tool_calls")
+    if isinstance(raw, list):
+        extra["tool_calls"] = [it for it in cast("list[Any]", raw) if _id_of(it) in kept]
+    return message.model_copy(
+        update={
+            "content": content,
+            "tool_calls": [call for call in message.tool_calls if call["id"] in kept],
+            "additional_kwargs": extra,
+        }
+    )
+
+
+def _id_of(block: object) -> object:
+    found = cast("dict[str, Any]", block) if isinstance(block, dict) else {}
+    return found.get("call_id") or found.get("id")
 
 
 def _asks(block: object) -> bool:

@@ -69,6 +69,8 @@ class Ways:
         self.asked: Halt | None = None
         self.told: Halt | None = None
         self.pausing = False
+        self.paused: set[str] = set()
+        self.invocation: object = None
         self.answer = answer
         self._admits = 0
         self._turns = 0

@@ -17,7 +17,6 @@ from shearpin.adapters.lastwords import as_last_word, wrap_up_message
 from shearpin.adapters.messages import unanswered
 from shearpin.adapters.places import place_of
 from shearpin.adapters.run import Run
-from shearpin.errors import ConfigError
 from shearpin.verdicts import Halt
 
 __all__ = ["final_answer", "final_request", "with_other_model", "without_tools"]
@@ -37,8 +36,6 @@ def final_request(run: Run, request: AnyRequest, halt: Halt) -> AnyRequest | Non
             return request.override(tools=[], tool_choice=None)
         if current_run() is not None or run.closed or run.ways.landed:
             return None
-        if run.ways.on_stop == "pause":
-            run.fault("middleware", ConfigError("on_stop='pause' needs a guarded graph; ended"))
         messages = cast("list[BaseMessage]", request.messages)
         if run.ways.on_stop != "wrap_up" or unanswered(messages):
             return None

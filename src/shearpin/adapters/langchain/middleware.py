@@ -18,6 +18,7 @@ from langgraph.types import Command
 
 from shearpin.adapters import toolcalls
 from shearpin.adapters.calls import HANDLER, current_run
+from shearpin.adapters.langchain.alone import Alone, check_alone, hear_answer
 from shearpin.adapters.langchain.clamping import affordable
 from shearpin.adapters.langchain.landing import (
     final_answer,
@@ -26,6 +27,8 @@ from shearpin.adapters.langchain.landing import (
     without_tools,
 )
 from shearpin.adapters.langchain.tenancy import Tenancy, ambient_config
+from shearpin.adapters.langgraph.subagents import SubAgents
+from shearpin.adapters.langgraph.wiring import Children
 from shearpin.adapters.mending import mend
 from shearpin.adapters.messages import last_word, nudge_message, unanswered
 from shearpin.adapters.metering import cut_in
@@ -76,7 +79,9 @@ class GuardMiddleware(_Middleware):
         super().__init__()
         self.guard = guard if guard is not None and not options else recipe_of(options)
         models_of(self.guard)
+        check_alone(self.guard)
         self._tenancy = Tenancy(self.guard)
+        self._agents = SubAgents(Children.wanted, lambda it: Children().of(it))
 
     def report(self, thread: str | None = None) -> Report:
         """The report of the latest turn of a thread, or of all; empty in a guarded graph."""
@@ -91,15 +96,26 @@ class GuardMiddleware(_Middleware):
         run = self._run_of(request)
         if run is None:
             return handler(request)
+        alone = Alone(run, request) if current_run() is None else None
         halt = run.stopped
+        if halt is not None and alone is not None:
+            halt = alone.paused(halt)
         if halt is None:
             with _within(run):
                 try:
-                    return handler(affordable(run, _told(run, request)))
+                    if alone is None:
+                        return handler(affordable(run, _told(run, request)))
+                    alone.begin()
+                    while True:
+                        answered = handler(affordable(run, _told(run, alone.request)))
+                        taken = alone.takes(answered)
+                        if taken is not None:
+                            return taken
                 except BaseException as error:
                     halt = stop_in(error)
                     if halt is None:
                         raise
+            halt = halt if alone is None else alone.paused(halt) or halt
         final, answer = final_request(run, request, halt), None
         if final is not None:
             with _within(run):
@@ -117,15 +133,26 @@ class GuardMiddleware(_Middleware):
         run = self._run_of(request)
         if run is None:
             return await handler(request)
+        alone = Alone(run, request) if current_run() is None else None
         halt = run.stopped
+        if halt is not None and alone is not None:
+            halt = alone.paused(halt)
         if halt is None:
             with _within(run):
                 try:
-                    return await handler(affordable(run, _told(run, request)))
+                    if alone is None:
+                        return await handler(affordable(run, _told(run, request)))
+                    await alone.abegin()
+                    while True:
+                        answered = await handler(affordable(run, _told(run, alone.request)))
+                        taken = alone.takes(answered)
+                        if taken is not None:
+                            return taken
                 except BaseException as error:
                     halt = stop_in(error) or cut_in(run, error)
                     if halt is None:
                         raise
+            halt = halt if alone is None else alone.paused(halt) or halt
         final, answer = final_request(run, request, halt), None
         if final is not None:
             with _within(run):
@@ -148,10 +175,15 @@ class GuardMiddleware(_Middleware):
         if found is None:
             return handler(request)
         run, config = found
+        alone = current_run() is None
         with _within(run):
             call = cast("Mapping[str, Any]", request.tool_call)
             known = request.tool is not None
-            return toolcalls.around(run, lambda: handler(request), call, config, known)
+            asked = self._with_agents(request) if alone else request
+            result = toolcalls.around(run, lambda: handler(asked), call, config, known)
+            if alone:
+                hear_answer(run, call, config)
+            return result
 
     async def awrap_tool_call(
         self,
@@ -163,10 +195,15 @@ class GuardMiddleware(_Middleware):
         if found is None:
             return await handler(request)
         run, config = found
+        alone = current_run() is None
         with _within(run):
             call = cast("Mapping[str, Any]", request.tool_call)
             known = request.tool is not None
-            return await toolcalls.aaround(run, lambda: handler(request), call, config, known)
+            asked = self._with_agents(request) if alone else request
+            result = await toolcalls.aaround(run, lambda: handler(asked), call, config, known)
+            if alone:
+                hear_answer(run, call, config)
+            return result
 
     # -- shared -----------------------------------------------------------------------------------
 
@@ -196,6 +233,12 @@ class GuardMiddleware(_Middleware):
         except Exception as error:
             _unguarded(error)
             return None
+
+    def _with_agents(self, request: ToolCallRequest) -> ToolCallRequest:
+        """The request with guarded copies of the agents that its tool calls, if it calls any."""
+        tool: object = request.tool
+        other = self._agents.instead(tool)
+        return request if other is tool else request.override(tool=other)
 
     def _last_answer(self, run: Run, halt: Halt) -> AIMessage:
         if run.closed or (current_run() is None and self.guard.on_stop == "raise"):

@@ -26,7 +26,7 @@ from shearpin.verdicts import Halt
 if TYPE_CHECKING:
     from shearpin.adapters.langgraph.nodes import NodePlan
 
-__all__ = ["Pausing", "ask_anew"]
+__all__ = ["Pausing", "ask_anew", "granted", "instruction_in", "payload"]
 
 _MOST_PAUSES = 64
 _PLACE = "\0pause"
@@ -69,8 +69,8 @@ class Pausing(Runnable[Any, Any]):
         """What the person's answer amounts to; None: stop. Pauses where there is no answer yet."""
         ways = self.run.ways
         said = ask(self.run, self.halt, config) if self.then is None else ways.answer
-        told = _instruction(said)
-        if (said == "continue" or told is not None) and self._granted():
+        told = instruction_in(said)
+        if (said == "continue" or told is not None) and granted(self.run):
             channel = self.plan.endings.channel
             if told is None or channel is None or self.then is not None:
                 return Command(goto=self.target or ())
@@ -78,11 +78,12 @@ class Pausing(Runnable[Any, Any]):
         ways.on_stop = "end"  # nobody is asked a second time on the way out
         return None
 
-    def _granted(self) -> bool:
-        run = self.run
-        if run.stopped is not None:
-            run.after(SignalReceived(run.now(), "continue"))
-        return run.stopped is None
+
+def granted(run: Run) -> bool:
+    """Let a stopped run go on, within its allowance; False where that is used up."""
+    if run.stopped is not None:
+        run.after(SignalReceived(run.now(), "continue"))
+    return run.stopped is None
 
 
 def ask(run: Run, halt: Halt, config: RunnableConfig) -> object:
@@ -96,7 +97,7 @@ def ask(run: Run, halt: Halt, config: RunnableConfig) -> object:
     if not run.say_once(f"{_PLACE}:{id(halt)}"):
         raise GraphInterrupt(())
     run.ways.pausing = True
-    found = within(config, lambda: interrupt(_payload(run, halt)))
+    found = within(config, lambda: interrupt(payload(run, halt)))
     run.ways.pausing = False
     return found
 
@@ -105,11 +106,12 @@ def ask_anew(run: Run, halt: Halt, config: RunnableConfig) -> None:
     """Pause a task that may have been paused before: earlier answers are not taken for new ones."""
     run.ways.pausing = True
     for _ in range(_MOST_PAUSES):
-        within(config, lambda: interrupt(_payload(run, halt)))
+        within(config, lambda: interrupt(payload(run, halt)))
     run.ways.pausing = False
 
 
-def _payload(run: Run, halt: Halt) -> dict[str, object]:
+def payload(run: Run, halt: Halt) -> dict[str, object]:
+    """What a person is shown."""
     limits = run.state.judge.session.settings.limits
     return {
         MARK: {
@@ -123,7 +125,8 @@ def _payload(run: Run, halt: Halt) -> dict[str, object]:
     }
 
 
-def _instruction(said: object) -> str | None:
+def instruction_in(said: object) -> str | None:
+    """The new instruction in a person's answer, if there is one."""
     if isinstance(said, Mapping):
         text = cast("Mapping[str, object]", said).get("instruction")
         return text if isinstance(text, str) and text else None
