@@ -13,7 +13,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from shearpin import guard
 from shearpin.boundary import Boundary
 from shearpin.langchain import ResilienceMiddleware, resilient_model
-from shearpin.testing import asks_for
+from shearpin.testing import ScriptedModel, asks_for
 from tests.boundary.models_setup import (
     DONE,
     HELLO,
@@ -190,3 +190,30 @@ async def test_how_the_guards_runs_have_ended_is_counted() -> None:
     assert (told.runs, told.abnormal_runs) == (3, 1)
     assert told.abnormal_rate == pytest.approx(1 / 3)
     assert "1 of 3 runs ended abnormally" in told.lines()[-1]
+
+
+def shown(chunks: Any) -> list[Any]:
+    return [(chunk.type, chunk.text, meta["langgraph_node"]) for chunk, meta in chunks]
+
+
+@GRAPHS
+async def test_where_nothing_fails_streams_and_events_are_as_without_us(build: Any) -> None:
+    plain, app = build(model("one two")), guard(build(model("one two")), boundary=BOUNDARY)
+    modes = [list(graph.stream(HELLO, stream_mode="messages")) for graph in (plain, app)]
+    assert shown(modes[0]) == shown(modes[1])
+    plain, app = build(model("one two")), guard(build(model("one two")), boundary=BOUNDARY)
+    told = []
+    for graph in (plain, app):
+        events = [event async for event in graph.astream_events(HELLO, version="v2")]
+        told.append([(event["event"], event["name"]) for event in events])
+    assert told[0] == told[1]
+
+
+def test_the_graphs_own_model_stays_as_it_is() -> None:
+    brain = model(TimeoutError("x"), DONE, DONE)
+    agent = react(brain)
+    app = guard(agent, boundary=BOUNDARY)
+    assert last(app.invoke(HELLO)).content == DONE
+    assert type(brain) is ScriptedModel
+    assert "__shearpin_plan__" not in brain.__dict__
+    assert last(agent.invoke(HELLO)).content == DONE
