@@ -176,6 +176,16 @@ def test_compaction_discounts_what_was_summarised_away() -> None:
     assert levels(driver.steps(2, Call())) == (2, None, None)
 
 
+def test_a_second_compaction_excuses_nothing_more() -> None:
+    """V04: after each summary the agent explores the same places once more, and writes nothing."""
+    driver = drive(Repeats(nudge=3, block=None, stop=None))
+    said: list[list[Severity]] = []
+    for _ in range(5):
+        said += driver.steps(1, Call())
+        driver.session.after(HistoryCompacted(driver.at, "main"))
+    assert levels(said) == (4, None, None)
+
+
 def test_a_blocked_call_counts_on() -> None:
     """The agent insists: what it asks for is refused, and in the end the run is over."""
     driver = drive(Repeats(nudge=2, block=3, stop=5, error_stop=5))

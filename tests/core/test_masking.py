@@ -114,6 +114,18 @@ def test_words_echoed_from_the_arguments_are_masked_in_errors() -> None:
     assert mask_error("table users not found") != mask_error("table orders not found")
 
 
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [("aws sqs list-queues", "ListQueues"), ("get users by id", "getUsersById")],
+)
+def test_words_put_together_from_the_arguments_are_echoes_too(command: str, name: str) -> None:
+    """K42: one refusal under the names of many operations."""
+    echoed = words_of([command, "by", "id"]) | {"by", "id"}
+    refused = mask_error("denied when calling the § operation")
+    assert mask_error(f"denied when calling the {name} operation", echoed) == refused
+    assert mask_error("denied when calling the DropTables operation", echoed) != refused
+
+
 def test_different_errors_stay_different() -> None:
     assert mask_error("permission denied") != mask_error("file not found")
 

@@ -58,6 +58,7 @@ _SPANS = re.compile(
 )
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD = re.compile(r"\w+")
+_HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+|[a-z]+")
 _TRACEBACK = "Traceback (most recent call last)"
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 _PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.@+-]+){2,}/?")
@@ -106,6 +107,16 @@ def words_of(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(words)
 
 
+def _echoes(word: str, echoed: frozenset[str]) -> bool:
+    """Whether a word stands in the arguments, or is put together from words that do: ListQueues."""
+    if word in echoed:
+        return True
+    if word.islower() or word[1:].islower():
+        return False
+    parts = _HUMPS.findall(word)
+    return len(parts) > 1 and all(part.lower() in echoed for part in parts)
+
+
 def mask_error(text: str, echoed: frozenset[str] = frozenset()) -> str:
     """The kind of error that a message tells of, blind to what exactly it was about.
 
@@ -117,6 +128,6 @@ def mask_error(text: str, echoed: frozenset[str] = frozenset()) -> str:
         text = text[:EDGE] + " … " + text[-EDGE:]
     text = _PATH.sub("§", _SPANS.sub("§", text))
     if echoed:
-        text = _WORD.sub(lambda m: "§" if m.group() in echoed else m.group(), text)
+        text = _WORD.sub(lambda m: "§" if _echoes(m.group(), echoed) else m.group(), text)
         text = _ECHO.sub("§", text)  # a path or a clause is echoed as a whole
     return _SPACE.sub(" ", _NUMBER.sub("#", _mask(text))).strip()

@@ -9,7 +9,7 @@ from typing import ClassVar
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.outcomes import is_pending
 from shearpin.core.seen import Seen, ToolSeen
-from shearpin.core.stored import mapping, row, sequence, text, whole, wholes
+from shearpin.core.stored import flag, mapping, row, sequence, text, whole, wholes
 from shearpin.core.tools import sleeps
 from shearpin.errors import ConfigError
 from shearpin.findings import Finding, Severity
@@ -88,7 +88,7 @@ class Repeats:
 class _Pair:
     """The last result of a call, what kind of result it was, and in which rounds it came."""
 
-    __slots__ = ("epoch", "idle_at", "kind", "onset", "result_key", "rounds")
+    __slots__ = ("epoch", "excused", "idle_at", "kind", "onset", "result_key", "rounds")
 
     def __init__(self, result_key: str, seen: ToolSeen) -> None:
         self.result_key = result_key
@@ -97,6 +97,7 @@ class _Pair:
         self.epoch = seen.epoch
         self.idle_at = int(seen.idle_at)
         self.rounds: list[int] = [seen.round]
+        self.excused = False
 
 
 class _RepeatProbe:
@@ -197,14 +198,15 @@ class _RepeatProbe:
             self._waited.clear()
             return
         for (owner, _), pair in self._pairs.items():
-            # what was summarised away may be asked once more: half is discounted
-            if owner == agent:
+            # what was summarised away may be asked once more: half is discounted, the first time
+            if owner == agent and not pair.excused:
+                pair.excused = len(pair.rounds) > 1
                 del pair.rounds[: len(pair.rounds) // 2]
 
     def dump(self) -> object:
         pairs = [
             [agent, call, pair.result_key, pair.kind, pair.onset, pair.epoch, pair.idle_at,
-             pair.rounds[0], [later - pair.rounds[0] for later in pair.rounds[1:]]]
+             pair.excused, pair.rounds[0], [later - pair.rounds[0] for later in pair.rounds[1:]]]
             for (agent, call), pair in self._pairs.items()
         ]  # fmt: skip
         return [pairs, dict(self._waited)]
@@ -214,10 +216,11 @@ class _RepeatProbe:
         pairs, waited = row(data, 2)
         self._waited = {agent: whole(round_) for agent, round_ in mapping(waited).items()}
         for item in sequence(pairs):
-            agent, call, result, kind, onset, epoch, idle_at, first, later = row(item, 9)
+            agent, call, result, kind, onset, epoch, idle_at, excused, first, later = row(item, 10)
             pair = _Pair.__new__(_Pair)
             pair.result_key, pair.kind, pair.onset = text(result), text(kind), whole(onset)
             pair.epoch, pair.idle_at = whole(epoch), whole(idle_at)
+            pair.excused = flag(excused)
             start = whole(first)
             pair.rounds = [start, *(start + offset for offset in wholes(later))]
             self._pairs[(text(agent), text(call))] = pair
