@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -12,6 +13,9 @@ from shearpin import clock
 from shearpin.boundary import Retries
 from shearpin.testing import ManualClock, ScriptedModel, asks_for
 
+PRICES = pytest.mark.skipif(
+    find_spec("genai_prices") is None, reason="budgets need genai-prices, which is not installed"
+)
 QUICK = Retries(base_seconds=0.0)
 HELLO = {"messages": [("user", "hello")]}
 THREAD = {"configurable": {"thread_id": "t1"}}

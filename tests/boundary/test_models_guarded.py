@@ -17,6 +17,7 @@ from shearpin.testing import ScriptedModel, asks_for
 from tests.boundary.models_setup import (
     DONE,
     HELLO,
+    PRICES,
     QUICK,
     UnauthorizedError,
     asks,
@@ -61,6 +62,7 @@ def bound_node(brain: Any) -> Any:
 GRAPHS = pytest.mark.parametrize("build", [react, bound_node])
 
 
+@PRICES
 @WAYS
 @GRAPHS
 async def test_failed_calls_are_made_again_within_the_node(how: str, build: Any) -> None:

@@ -32,6 +32,7 @@ from shearpin.testing import StrictProvider, asks_for
 from tests.boundary.models_setup import (
     DONE,
     HELLO,
+    PRICES,
     QUICK,
     THREAD,
     BreaksOff,
@@ -453,6 +454,7 @@ async def test_stops_and_pauses_pass_through_untouched(how: str) -> None:
     assert last(out).content == DONE
 
 
+@PRICES
 @WAYS
 async def test_it_works_with_the_guard_and_every_attempt_is_held_against_the_budget(
     how: str,
@@ -472,6 +474,7 @@ async def test_it_works_with_the_guard_and_every_attempt_is_held_against_the_bud
     assert spent["model_calls"] == 4
 
 
+@PRICES
 @WAYS
 async def test_a_budget_stops_attempts_as_well(how: str) -> None:
     brain = down()

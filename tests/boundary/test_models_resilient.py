@@ -19,6 +19,7 @@ from shearpin.testing import ScriptedModel
 from tests.boundary.models_setup import (
     DONE,
     HELLO,
+    PRICES,
     QUICK,
     BreaksOff,
     UnauthorizedError,
@@ -164,6 +165,7 @@ def plain_graph(brain: Any) -> Any:
     return graph.compile()
 
 
+@PRICES
 def test_in_a_guarded_graph_it_is_counted_there_and_held_against_the_budget() -> None:
     brain = model(TimeoutError("x"), AIMessage(""), DONE)
     app = guard(plain_graph(resilient_model(brain)), boundary=BOUNDARY, budget="10 calls")
