@@ -12,6 +12,13 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 SAYS = {
     "guard_a_plain_chain": ["Outcome: stopped, reason: loop:", "instead of 100"],
     "read_the_report": ["loop:unknown_tool", '"version": 1', "If this was legitimate"],
+    "tools_that_fail": [
+        "search: three hits for shear pins",
+        "this is its answer from",
+        "Verify with a read before trying again",
+        "Messages sent at most: 1",
+        "Next turn: Yes",
+    ],
     "stop_a_runaway_agent": ["went round in circles", "Next turn: Thank you", "completed"],
 }
 
@@ -22,7 +29,7 @@ def test_every_example_is_tested() -> None:
 
 @pytest.mark.parametrize("name", sorted(SAYS))
 def test_example_runs(name: str) -> None:
-    if name == "stop_a_runaway_agent":
+    if name in ("stop_a_runaway_agent", "tools_that_fail"):
         pytest.importorskip("langchain")
     ran = subprocess.run(
         [sys.executable, "-W", "error", EXAMPLES / f"{name}.py"],
