@@ -207,7 +207,7 @@ def boundary_of(guard: Guard) -> Boundary | None:
 
 
 _OPENED: dict[int, Shared] = {}
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()  # a boundary may be forgotten, by the collector, while one is opened
 
 
 def shared_of(boundary: Boundary) -> Shared:
