@@ -178,7 +178,10 @@ class Job:
         """What the host gets: the output as it is, or an answer that says what has failed."""
         output, language = result.output, self.bounds.language
         if not result.success:
-            given = output is not None  # an answer that the host has made of the failure
+            # An answer that the host has made of the failure, unless it invites to do again what
+            # may have happened.
+            invites = result.outcome_unknown and self.inner.raised is not None
+            given = output is not None and not invites
             return output if given else self._message(result.text(language), "error", result)
         answered = message_in(output, self.asked.request.id)
         if result.degraded is None:

@@ -3,7 +3,9 @@
 Contract: callbacks see them, and can keep them from being made, but cannot give anything back.
 Failures are counted and raised as they are. Effects happen at most once here, too: a call whose
 effect has happened, or may have, is refused with an `EffectRefusedError` that holds what is known.
-Nothing is made again, and nothing takes a tool's place: that is what `resilient` is for.
+So is a call that is answered, where a retry layer of the host within it runs the tool again after
+it may have taken effect. Nothing is made again, and nothing takes a tool's place: that is what
+`resilient` is for.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ from shearpin.adapters.outcomes import is_about_arguments
 from shearpin.adapters.packing import pack
 from shearpin.adapters.signals import stop_in
 from shearpin.boundary.calls import CallInfo, recorded
+from shearpin.boundary.categories import ErrorCategory
 from shearpin.boundary.effects import Begun, Finished, TooMany, TooSoon, Unknown
 from shearpin.boundary.inner import WITHIN, raised_within
 from shearpin.boundary.wording import failure_words
+from shearpin.core.tools import effect_of
 from shearpin.errors import EffectRefusedError
 from shearpin.events import ToolReturned
 
@@ -90,15 +94,17 @@ def _failed(run: Run, bounds: Bounds, id: UUID, error: BaseException) -> None:
 
 def _begun(run: Run, bounds: Bounds, id: UUID) -> EffectRefusedError | None:
     opened = run.open.get(id)
-    if opened is None or opened.held or not bounds.acts(opened.name, opened.node):
+    if opened is None or not bounds.acts(opened.name, opened.node):
         return None
     name, outer = opened.name, WITHIN.get()
-    if outer is not None and outer.recorded == name:
-        return None
     args = opened.args
     named = cast("Mapping[str, object]", args) if isinstance(args, Mapping) else {"input": args}
     facts = run.state.judge.ask(lambda session: session.settings.tools.get(name), None)
     call = CallInfo(name, named, opened.call, bounds.thread, facts)
+    if opened.held:
+        return _again(run, bounds, id, call)
+    if outer is not None and outer.recorded == name:
+        return None
     how = recorded(call, bounds.boundary.policy(name))
     if how is None:
         return None
@@ -122,6 +128,25 @@ def _begun(run: Run, bounds: Bounds, id: UUID) -> EffectRefusedError | None:
     return _refused(run, bounds, id, opened, reason)
 
 
+def _again(run: Run, bounds: Bounds, id: UUID, call: CallInfo) -> EffectRefusedError | None:
+    """A tool that has failed within this attempt is run once more, by a layer of the host's."""
+    within = WITHIN.get()
+    error = None if within is None else within.raised
+    if error is None or call.repeatable or is_about_arguments(error):
+        return None
+    failure = bounds.classify(error)
+    if failure.safe_to_retry or failure.category is ErrorCategory.CONTROL:
+        return None
+    if recorded(call, bounds.boundary.policy(call.tool)) is None:
+        passing = failure.category is ErrorCategory.RETRYABLE
+        if not passing or effect_of(call.tool, call.args, call.facts) == "read":
+            return None
+    run.open.pop(id, None)
+    bounds.tally.refused("outcome unknown", tool=call.tool)
+    words = _words(bounds, call.tool, "outcome_unknown", None)
+    return EffectRefusedError(words, "outcome_unknown", None)
+
+
 def _refused(
     run: Run,
     bounds: Bounds,
@@ -140,9 +165,13 @@ def _refused(
     args = cast("Mapping[str, object] | str", opened.args)
     place = (opened.agent, opened.node)
     run.after(ToolReturned(run.now(), opened.call, opened.name, args, None, "blocked", *place))
-    words = failure_words(
+    return EffectRefusedError(_words(bounds, opened.name, reason, wait), reason, output)
+
+
+def _words(bounds: Bounds, tool: str, reason: str, wait: float | None) -> str:
+    return failure_words(
         bounds.language,
-        tool=opened.name,
+        tool=tool,
         kind=reason,
         category=None,
         detail=None,
@@ -151,7 +180,6 @@ def _refused(
         retry_after=wait,
         unknown=False,
     )
-    return EffectRefusedError(words, reason, output)
 
 
 def _packed(output: object) -> object:
