@@ -219,3 +219,39 @@ def test_the_graphs_own_model_stays_as_it_is() -> None:
     assert type(brain) is ScriptedModel
     assert "__shearpin_plan__" not in brain.__dict__
     assert last(agent.invoke(HELLO)).content == DONE
+
+
+@WAYS
+async def test_a_run_in_which_too_much_fails_may_wrap_up_with_its_model(how: str) -> None:
+    @tool
+    def broken(what: str) -> str:
+        """Never works."""
+        raise ConnectionError("connection lost")
+
+    def script(messages: Any, number: int) -> Any:
+        if "too much failed" in str(messages[-1].content):
+            return "What I have is this."
+        return asks_for(("broken", {"what": str(number)}))
+
+    brain = ScriptedModel(script)
+    boundary = Boundary(retries=QUICK, error_budget=3)
+    app = guard(create_agent(brain, [broken]), boundary=boundary, on_stop="wrap_up")
+    out = await asked(app, how)
+    assert_answered(out["messages"])
+    assert last(out).content == "What I have is this."
+    report = app.report()
+    assert (report.outcome, report.reason) == ("stopped", "failures:error_budget")
+    assert report.boundary is not None
+    assert report.boundary.exhausted
+    assert brain.calls == 4
+
+
+@WAYS
+async def test_the_last_answer_may_come_from_a_fallback(how: str) -> None:
+    """What has used up the error budget may be the model itself."""
+    primary = model(*[TimeoutError("x")] * 9)
+    second = model("from the other one", repeat_last=True, model_name="b")
+    boundary = Boundary(retries=QUICK, models=[second], error_budget=2)
+    app = guard(react(primary), boundary=boundary, on_stop="wrap_up")
+    out = await asked(app, how)
+    assert last(out).content == "from the other one"

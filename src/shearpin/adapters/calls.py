@@ -198,6 +198,8 @@ class CallLayer(BaseCallbackHandler):
             at, model = self.run.now(), opened.name or None
             failed = ModelReturned(at, opened.call, opened.agent, opened.node, model=model)
             self.run.after(failed._replace(status="error"))
+            if self.run.boundary is not None:
+                self.run.ways.readmits(opened.agent, opened.node)
 
     # -- tools ----------------------------------------------------------------------------------
 

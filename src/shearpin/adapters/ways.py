@@ -27,6 +27,7 @@ _MOST_VISITS = 64
 _MOST_GRAPHS = 16
 _MOST_PLACES = 1024
 _MOST_TURNS = 2
+_MOST_READMITS = 2
 
 
 class Seen(NamedTuple):
@@ -73,6 +74,7 @@ class Ways:
         self.invocation: object = None
         self.answer = answer
         self._admits = 0
+        self._readmits = 0
         self._turns = 0
         self._exclude = () if recipe is None else recipe.exclude
         self._alone: dict[tuple[str, str], bool] = {}
@@ -148,6 +150,13 @@ class Ways:
             self._admits -= 1
             return True
         return False
+
+    def readmits(self, agent: str, node: str) -> None:
+        """The call for the last answer has failed: another model may be asked for it, at most
+        twice."""
+        if self.lands(agent, node) and self._readmits < _MOST_READMITS:
+            self._readmits += 1
+            self._admits = 1
 
     def may_turn(self) -> bool:
         """Whether the run may be led to another node on its way out; at most twice."""
