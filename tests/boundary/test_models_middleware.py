@@ -625,3 +625,22 @@ async def test_the_kill_switch_turns_it_off() -> None:
     finally:
         shearpin.enable()
     assert last(agent.invoke(HELLO)).content == DONE
+
+
+@WAYS
+async def test_the_guards_middleware_has_the_boundary_of_its_guard(how: str) -> None:
+    primary = model(TimeoutError("x"), asks_for(("broken", {"what": "a"})), UnauthorizedError("no"))
+    boundary = Boundary(retries=QUICK, models=[model(DONE, model_name="b")])
+    watch = GuardMiddleware(boundary=boundary)
+    agent = create_agent(primary, [broken], middleware=[watch])
+    out = await asked(agent, how)
+    assert_answered(out["messages"])
+    assert last(out).content == DONE
+    told = watch.report().boundary
+    assert told is not None
+    assert told.categories == {"retryable": 2, "fatal": 1}
+    brain = down()
+    create_agent(
+        brain, [], middleware=[GuardMiddleware(boundary=boundary), ResilienceMiddleware()]
+    ).invoke(HELLO)
+    assert brain.calls == 3, "only one of them tries again"

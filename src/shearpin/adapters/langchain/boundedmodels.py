@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -27,6 +27,7 @@ from shearpin.adapters.places import place_of
 from shearpin.adapters.run import Run
 from shearpin.boundary.endings import FAMILY
 from shearpin.boundary.modelcalls import Ask, UselessAnswer
+from shearpin.recipe import Guard
 
 __all__ = ["acalled", "aenduring", "called", "enduring"]
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     Handler = Callable[[AnyRequest], AnyResponse]
     AsyncHandler = Callable[[AnyRequest], Awaitable[AnyResponse]]
 
+H = TypeVar("H", bound=Callable[..., Any])
 logger = logging.getLogger("shearpin")
 
 
@@ -104,18 +106,18 @@ async def acalled(
     return _answer(call, await adrive(call.exchange, make))
 
 
-def enduring(run: Run, handler: Handler) -> Handler:
-    """A handler whose calls endure failures, where the run has a boundary."""
-    if run.boundary is None:
+def enduring(guard: Guard, run: Run, handler: H) -> H:
+    """A guard's handler whose calls endure failures, where the guard has a boundary."""
+    if guard.boundary is None:
         return handler
-    return lambda request: called(run, request, handler, alone=False)
+    return cast("H", lambda request: called(run, request, handler, alone=False))  # pyright: ignore[reportUnknownLambdaType,reportUnknownArgumentType]
 
 
-def aenduring(run: Run, handler: AsyncHandler) -> AsyncHandler:
+def aenduring(guard: Guard, run: Run, handler: H) -> H:
     """`enduring`, for asynchronous agents."""
-    if run.boundary is None:
+    if guard.boundary is None:
         return handler
-    return lambda request: acalled(run, request, handler, alone=False)
+    return cast("H", lambda request: acalled(run, request, handler, alone=False))  # pyright: ignore[reportUnknownLambdaType,reportUnknownArgumentType]
 
 
 def _begun(run: Run, request: AnyRequest, alone: bool, raises: bool) -> _Call | None:

@@ -17,8 +17,10 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.types import Command
 
 from shearpin.adapters import toolcalls
+from shearpin.adapters.bounds import boundary_of
 from shearpin.adapters.calls import HANDLER, current_run
 from shearpin.adapters.langchain.alone import Alone, check_alone, hear_answer
+from shearpin.adapters.langchain.boundedmodels import aenduring, enduring
 from shearpin.adapters.langchain.clamping import affordable
 from shearpin.adapters.langchain.landing import (
     final_answer,
@@ -81,7 +83,8 @@ class GuardMiddleware(_Middleware):
         models_of(self.guard)
         check_alone(self.guard)
         self._tenancy = Tenancy(self.guard)
-        self._agents = SubAgents(Children.wanted, lambda it: Children().of(it))
+        boundary = boundary_of(self.guard)
+        self._agents = SubAgents(Children.wanted, lambda it: Children(boundary).of(it))
 
     def report(self, thread: str | None = None) -> Report:
         """The report of the latest turn of a thread, or of all; empty in a guarded graph."""
@@ -96,6 +99,7 @@ class GuardMiddleware(_Middleware):
         run = self._run_of(request)
         if run is None:
             return handler(request)
+        handler = enduring(self.guard, run, handler)
         alone = Alone(run, request) if current_run() is None else None
         halt = run.stopped
         if halt is not None and alone is not None:
@@ -133,6 +137,7 @@ class GuardMiddleware(_Middleware):
         run = self._run_of(request)
         if run is None:
             return await handler(request)
+        handler = aenduring(self.guard, run, handler)
         alone = Alone(run, request) if current_run() is None else None
         halt = run.stopped
         if halt is not None and alone is not None:
