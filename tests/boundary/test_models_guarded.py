@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
+from langchain_core.messages.tool import InvalidToolCall
 from langchain_core.tools import tool
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from shearpin import guard
-from shearpin.boundary import Boundary
+from shearpin.boundary import Boundary, Retries
 from shearpin.langchain import ResilienceMiddleware, resilient_model
 from shearpin.testing import ScriptedModel, asks_for
 from tests.boundary.models_setup import (
@@ -255,3 +256,29 @@ async def test_the_last_answer_may_come_from_a_fallback(how: str) -> None:
     app = guard(react(primary), boundary=boundary, on_stop="wrap_up")
     out = await asked(app, how)
     assert last(out).content == "from the other one"
+
+
+@WAYS
+async def test_what_is_asked_for_again_is_no_loop(how: str) -> None:
+    """The same useless answer before every good one, and before it an outage."""
+    bad = AIMessage(
+        "",
+        invalid_tool_calls=[
+            InvalidToolCall(name="look", args="{", id="1", error=None, type="invalid_tool_call")
+        ],
+    )
+    script = [
+        answer
+        for number in range(9)
+        for answer in (TimeoutError("x"), bad, asks(f"number {number}"))
+    ]
+    brain = model(*script, DONE)
+    boundary = Boundary(retries=Retries(base_seconds=0.0, per_run=None), error_budget=None)
+    app = guard(react(brain), boundary=boundary)
+    out = await asked(app, how)
+    assert last(out).content == DONE
+    assert_answered(out["messages"])
+    report = app.report()
+    assert (report.steps, report.verdicts, report.notes) == (10, (), ())
+    assert report.boundary is not None
+    assert report.boundary.errors == 18
