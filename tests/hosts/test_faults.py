@@ -94,6 +94,8 @@ SHELLS = {
     "adapters.calls:current_run",
     "adapters.langgraph.compat_tools:_config_in",
     "adapters.langgraph.supervisor:_pauses",
+    "adapters.langgraph.voyage:Voyage.aload",
+    "adapters.langgraph.voyage:Voyage.load",
     "adapters.langgraph.voyage:Voyage.swallows",
     "adapters.langgraph.voyage:Voyage.verdict",
     "adapters.signals:stop_in",
