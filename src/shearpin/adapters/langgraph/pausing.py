@@ -83,6 +83,8 @@ def granted(run: Run) -> bool:
     """Let a stopped run go on, within its allowance; False where that is used up."""
     if run.stopped is not None:
         run.after(SignalReceived(run.now(), "continue"))
+    if run.stopped is not None and run.boundary is not None:
+        run.boundary.pardon(run)  # what has failed may be tried again
     return run.stopped is None
 
 
