@@ -12,6 +12,7 @@ import click
 import pytest
 
 import shearpin
+import shearpin.boundary
 from shearpin.cli import main
 from shearpin.core.breaker import TRANSITIONS
 from shearpin.core.detectors import DEFAULT_DETECTORS
@@ -32,6 +33,15 @@ def test_every_public_name_is_in_the_reference_and_has_a_docstring(name: str) ->
     value = getattr(shearpin, name)
     if inspect.isclass(value) or inspect.isfunction(value):
         assert inspect.getdoc(value)
+
+
+@pytest.mark.parametrize("name", shearpin.boundary.__all__)
+def test_every_public_name_of_the_boundary_is_on_one_of_its_pages(name: str) -> None:
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in (DOCS / "boundary").iterdir())
+    directive = rf"^(?:\.\. auto\w+::|```\{{settings\}}) shearpin\.boundary\.(\w+\.)*{name}$"
+    assert re.search(directive, pages, re.MULTILINE)
+    value = getattr(shearpin.boundary, name)
+    assert inspect.getdoc(value) or not (inspect.isclass(value) or inspect.isfunction(value))
 
 
 @pytest.mark.parametrize("command", sorted(main.commands))

@@ -117,6 +117,7 @@ class Bounds:
     rollbacks: int = 0
     rolls_back: bool = False
     siblings: Siblings = field(default_factory=Siblings)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
     effects_open: dict[UUID, Begun] = field(default_factory=dict["UUID", "Begun"])
     _failed: dict[str, int] = field(default_factory=dict[str, int])
     _tasks: dict[tuple[str, object], set[str]] = field(
@@ -153,12 +154,13 @@ class Bounds:
         """A node is executed."""
         self.tally.step(place.node)
         key = _superstep(metadata)
-        peers = self._tasks.get(key)
-        if peers is None:
-            if len(self._tasks) >= _MOST_STEPS:
-                del self._tasks[next(iter(self._tasks))]
-            peers = self._tasks[key] = set()
-        peers.add(place.task)
+        with self._lock:
+            peers = self._tasks.get(key)
+            if peers is None:
+                if len(self._tasks) >= _MOST_STEPS:
+                    del self._tasks[next(iter(self._tasks))]
+                peers = self._tasks[key] = set()
+            peers.add(place.task)
 
     def peers(self, metadata: Mapping[str, object]) -> int:
         """How many nodes have been executed so far in the same superstep of the same graph."""
@@ -166,10 +168,11 @@ class Bounds:
 
     def failed_before(self, task: str) -> int:
         """Count a failure that LangGraph's own retries decide about; 1 for the first."""
-        if len(self._failed) >= _MOST_COUNTERS:
-            self._failed.clear()
-        self._failed[task] = self._failed.get(task, 0) + 1
-        return self._failed[task]
+        with self._lock:
+            if len(self._failed) >= _MOST_COUNTERS:
+                self._failed.clear()
+            self._failed[task] = self._failed.get(task, 0) + 1
+            return self._failed[task]
 
     def halt(self, run: Run, halt: Halt) -> bool:
         """End a run over a failure; False where its mode does not let that happen."""
