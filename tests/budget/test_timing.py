@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from threading import Barrier, Event, Lock
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 
+import shearpin
 from shearpin import Budget
 from shearpin.adapters.langgraph.wiring import wiring_of
 from shearpin.adapters.turns import Turns
+from shearpin.langchain import GuardMiddleware
 from shearpin.testing import ManualClock, StrictProvider, asks_for
 from shearpin.testing.provider import complaints
 from tests.budget.paying import HELLO, Counter, Paid, agent, react
@@ -182,24 +186,86 @@ async def test_a_cancellation_from_outside_is_never_taken_for_ours() -> None:
     assert app.report().outcome == "cancelled"
 
 
-async def test_an_agent_whose_model_hangs_ends_with_what_it_has() -> None:
+@pytest.mark.parametrize("own_task", [True, False])
+async def test_a_call_that_was_given_up_keeps_nobody_waiting(own_task: bool) -> None:
+    """It counts as made, as soon as that is known; then there is room for the branch that waits."""
+    began = asyncio.Event()
+
+    class Stuck(Paid):
+        async def _agenerate(self, *args: Any, **kwargs: Any) -> Any:
+            began.set()
+            await asyncio.Event().wait()
+
+    stuck, model = (
+        Stuck(lambda m, n: "never", max_tokens=60),
+        Paid(lambda m, n: "word", max_tokens=60),
+    )
+
+    async def gives_up(state: MessagesState) -> dict[str, Any]:
+        if own_task:
+            task = asyncio.create_task(stuck.ainvoke("one two three"))
+            await began.wait()
+            for _ in range(20):  # the other branch asks, and has to wait
+                await asyncio.sleep(0)
+            task.cancel()
+            return {}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await stuck.ainvoke("one two three")
+        return {}
+
+    async def waits(state: MessagesState) -> dict[str, Any]:
+        await began.wait()
+        return {"messages": [await model.ainvoke("one two three")]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("gives_up", gives_up)
+    graph.add_node("waits", waits)
+    graph.add_edge(START, "gives_up")
+    graph.add_edge(START, "waits")
+    app = guarded(graph.compile(), Budget(tokens=180), detectors=())
+    async with asyncio.timeout(60):
+        await app.ainvoke(HELLO)
+    assert model.calls == 1
+    spent = app.report().budget.scopes[0].spent
+    assert (spent["model_calls"], spent["output_tokens"]) == (2, 64)
+
+
+@pytest.mark.parametrize("middleware", [True, False])
+@pytest.mark.parametrize("build", ["react", "agent"])
+async def test_an_agent_whose_model_hangs_ends_with_what_it_has(
+    build: str, middleware: bool
+) -> None:
     class Second(Paid):
         async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
             if messages[-1].type == "tool":
                 await asyncio.Event().wait()
             return self._generate(messages, *args, **kwargs)
 
-    for build in (react, agent):
-        search = Counter()
-        model = Second(once("search"))
-        app = guarded(build(model, search.tool), Budget(seconds=0.1))
-        if build is react:
-            app = guarded(areact(model, search.tool), Budget(seconds=0.1))
-        result = await app.ainvoke(HELLO)
-        assert search.runs == 1
-        assert app.report().reason == "budget:seconds"
-        assert texts(result)[-1].startswith("This run was stopped at its limit")
-        assert not list(complaints(result["messages"]))
+    search, model = Counter(), Second(once("search"))
+    if middleware:
+        alone = GuardMiddleware(budget=Budget(seconds=0.1))
+        app: Any = create_agent(model, [search.tool], middleware=[alone])
+        report = alone.report
+    else:
+        app = guarded((areact if build == "react" else agent)(model, search.tool), "0.1 s")
+        report = app.report
+    result = await app.ainvoke(HELLO)
+    assert search.runs == 1
+    assert report().reason == "budget:seconds"
+    assert texts(result)[-1].startswith("This run was stopped at its limit")
+    assert not list(complaints(result["messages"]))
+
+
+async def test_a_plain_chain_that_hangs_ends_its_block() -> None:
+    model = Hung(lambda m, n: "never")
+    with shearpin.Guard(budget=Budget(seconds=0.05)).run() as run:
+        await model.ainvoke("one two three")
+    assert run.stopped is not None
+    assert run.stopped.reason == "budget:seconds"
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0, "nothing of the cancellation is left"
 
 
 async def test_a_sub_agent_whose_model_hangs_is_cut_and_its_tool_answered() -> None:

@@ -1,7 +1,8 @@
 """Random trees of calls: what was truly paid never exceeds the cap, and the cap is used.
 
 A tree is a program: models called one after the other, in parallel branches, by sub-agents in
-tools, streamed with and without usage, retried, with fallbacks, abandoned, one prompt huge. The
+tools, streamed with and without usage, retried, with fallbacks, abandoned, cancelled, one prompt
+huge. The
 provider counts what it is paid. Answers are bounded.
 
 Long run: SHEARPIN_TREES=10000 python -m pytest tests/budget/test_trees.py
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,7 +54,7 @@ class Plan:
 
 kinds = st.sampled_from(
     ["call", "call", "call", "stream", "silent", "silent_stream", "abandon", "retry", "fallback",
-     "sub_agent"]
+     "sub_agent", "cancel"]
 )  # fmt: skip
 steps = st.lists(st.builds(Step, kinds, st.integers(1, 3)), min_size=1, max_size=5)
 plans = st.builds(
@@ -112,7 +114,7 @@ class World:
             self.silent.invoke(prompt)
         elif step.kind == "silent_stream":
             list(self.silent.stream(prompt))
-        elif step.kind == "abandon":
+        elif step.kind in ("abandon", "cancel"):  # who is not asynchronous cannot be cancelled
             chunks = self.model.stream(prompt)
             next(chunks)
             chunks.close()
@@ -133,6 +135,13 @@ class World:
                 await asyncio.sleep(0)
         elif step.kind in ("call", "silent"):
             await (self.model if step.kind == "call" else self.silent).ainvoke(prompt)
+        elif step.kind == "cancel":
+            task = asyncio.create_task(self.model.ainvoke(prompt))
+            for _ in range(step.size):
+                await asyncio.sleep(0)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
         else:
             self.do(step)
 

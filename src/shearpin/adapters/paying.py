@@ -61,6 +61,7 @@ class PayingCallLayer(CallLayer):
         super().__init__(run)
         self._under_way: dict[UUID, ModelStart] = {}  # only calls that have a time limit
         self._timers: dict[UUID, asyncio.TimerHandle] = {}
+        self._tasks: dict[UUID, tuple[asyncio.Task[Any], Callable[[Any], None]]] = {}
 
     # -- awaited --------------------------------------------------------------------------------
 
@@ -167,14 +168,26 @@ class PayingCallLayer(CallLayer):
     def _in_time(self, run_id: UUID) -> None:
         """A call has ended, so that nothing is left to be cut."""
         self._under_way.pop(run_id, None)
+        task, told = self._tasks.pop(run_id, (None, None))
+        if task is not None and told is not None:
+            task.remove_done_callback(told)
         timer = self._timers.pop(run_id, None)
         if timer is not None:
             timer.cancel()
 
     def _arm(self, start: ModelStart) -> None:
-        """Cut the call of this task when its time is up."""
+        """Cut the call of this task when its time is up; notice if somebody else cancels it."""
         seconds, task = start.spending.seconds_left(), asyncio.current_task()
-        if seconds is None or task is None or start.id not in self._under_way:
+        if task is None:
+            return
+
+        def told(ended: asyncio.Task[Any]) -> None:  # LangChain tells nobody of a cancelled call
+            if ended.cancelled() and start.id in self.run.open:
+                self.on_llm_error(asyncio.CancelledError(), run_id=start.id)
+
+        self._tasks[start.id] = (task, told)
+        task.add_done_callback(told)
+        if seconds is None or start.id not in self._under_way:
             return
         loop = asyncio.get_running_loop()
         self._timers[start.id] = loop.call_later(seconds, self._cut, start, task)

@@ -111,6 +111,12 @@ class Spending(Holding):
             halt = refused.halt if refused else None
         return Closed(usage, self.rulings.nudges(notices, call.place, step), halt)
 
+    def left(self, task: str) -> None:
+        """A node is done: a call of its own that has not ended was given up, and counts as made."""
+        for id in [id for id, call in self._calls.items() if call.place.task == task]:
+            del self._calls[id]
+            self.purse.keep(id)
+
     def fail_model(
         self, id: str, error: BaseException, response: LLMResult | None, chunks: Chunks | None
     ) -> None:

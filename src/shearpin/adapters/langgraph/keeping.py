@@ -48,23 +48,23 @@ class Keeper:
 
     def save(self, config: Mapping[str, Any]) -> None:
         """A node has run."""
-        head = self._due(config)
-        if head is not None:
-            try:
+        try:
+            head = self._due(config)
+            if head is not None:
                 writes, task = self._writes(head)
                 self._saver.put_writes(head, writes, task)
-            except Exception as error:
-                self._state.judge.fault("keeping.save", error)
+        except Exception as error:
+            self._state.judge.fault("keeping.save", error)
 
     async def asave(self, config: Mapping[str, Any]) -> None:
         """`save`, for asynchronous runs."""
-        head = self._due(config)
-        if head is not None:
-            try:
+        try:
+            head = self._due(config)
+            if head is not None:
                 writes, task = self._writes(head)
                 await self._saver.aput_writes(head, writes, task)
-            except Exception as error:
-                self._state.judge.fault("keeping.save", error)
+        except Exception as error:
+            self._state.judge.fault("keeping.save", error)
 
     def _due(self, config: Mapping[str, Any]) -> RunnableConfig | None:
         with self._lock:

@@ -253,6 +253,8 @@ class GuardedNode(Runnable[Any, Any]):
             delta = None
             if self.plan.endings.channel is not None:
                 hear(run, self.plan, visit, output)
+            if run.spending is not None:
+                run.spending.left(visit.task)
             if run.speaks:
                 delta = delta_of(output, visit.input, self.plan.merged, run.ways.state_key)
             run.after(NodeLeft(run.now(), self.plan.name, visit.task, visit.agent, delta))
