@@ -108,7 +108,7 @@ def test_a_wrong_call_is_the_callers_mistake() -> None:
 
 def test_methods_and_partial_functions_work() -> None:
     class Shop:
-        @resilient(effect=Effects())
+        @resilient(effect=Effects(key=("item",)))
         def order(self, item: str) -> str:
             CALLS.append(item)
             return f"ordered {item}"
@@ -121,6 +121,16 @@ def test_methods_and_partial_functions_work() -> None:
     assert (bound(2).output, bound(2).tool_name) == (9, "pow")
     with pytest.raises(ConfigError, match="signature"):
         resilient(max)
+
+
+def test_whose_method_it_is_has_to_be_said() -> None:
+    for options in ({"effect": Effects()}, {"fallbacks": [Cached()]}):
+        with pytest.raises(ConfigError, match="of one object from those of another"):
+
+            class Account:
+                @resilient(**options)
+                def refund(self, amount: int) -> str:
+                    return f"refunded {amount}"
 
 
 def test_control_flow_leaves_a_function() -> None:

@@ -36,7 +36,7 @@ def bounded(run: Run, bounds: Bounds, asked: Asked, execute: Callable[[], Any]) 
     Raises:
         BaseException: control flow, a stop of the run; in a mode that does not act, anything.
     """
-    job = Job(run, bounds, asked, loop=False)
+    job = Job(run, bounds, asked, runner_of(run, bounds), loop=False)
     if not job.acts:
         try:
             return timed(asked.spending, asked.request.name, execute)
@@ -48,14 +48,12 @@ def bounded(run: Run, bounds: Bounds, asked: Asked, execute: Callable[[], Any]) 
         kept_back = beside.join()
         if kept_back is not None:
             return job.answer(kept_back)
-        runner, attempt = runner_of(run, bounds), partial(job.attempt, execute)
-        return job.answer(beside.done(runner.run(job.info, attempt, job.policy, job.hooks)))
+        attempt = partial(job.attempt, execute)
+        return job.answer(beside.done(job.runner.run(job.info, attempt, job.policy, job.hooks)))
     except Exception as error:
         if not _is_fault(run, job, error):
             raise
-        return (
-            _left(job, error) if job.begun else timed(asked.spending, asked.request.name, execute)
-        )
+        return _left(job, error) if job.begun else job.bare(execute)
     finally:
         beside.leave()
         job.room.settle(job.made)
@@ -65,7 +63,7 @@ async def abounded(
     run: Run, bounds: Bounds, asked: Asked, execute: Callable[[], Awaitable[Any]]
 ) -> Any:
     """`bounded`, for asynchronous hosts."""
-    job = Job(run, bounds, asked, loop=True)
+    job = Job(run, bounds, asked, runner_of(run, bounds), loop=True)
     if not job.acts:
         try:
             return await atimed(asked.spending, asked.request.name, execute)
@@ -77,8 +75,8 @@ async def abounded(
         kept_back = beside.join()
         if kept_back is not None:
             return job.answer(kept_back)
-        runner, attempt = runner_of(run, bounds), partial(job.aattempt, execute)
-        result = await runner.arun(job.info, attempt, job.policy, job.hooks)
+        attempt = partial(job.aattempt, execute)
+        result = await job.runner.arun(job.info, attempt, job.policy, job.hooks)
         return job.answer(beside.done(result))
     except asyncio.CancelledError:
         if not beside.gave_up():
@@ -89,7 +87,7 @@ async def abounded(
             raise
         if job.begun:
             return _left(job, error)
-        return await atimed(asked.spending, asked.request.name, execute)
+        return await job.abare(execute)
     finally:
         beside.leave()
         job.room.settle(job.made)

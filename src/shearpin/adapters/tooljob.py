@@ -28,7 +28,8 @@ from shearpin.adapters.toolroom import ToolRoom
 from shearpin.boundary.calls import CallInfo, Hooks, recorded
 from shearpin.boundary.inner import Inner, attempt_within, calls_within
 from shearpin.boundary.results import ResultArtifact, ToolResult
-from shearpin.boundary.settings import Fallback
+from shearpin.boundary.runner import ToolCallRunner
+from shearpin.boundary.settings import Fallback, Retries
 from shearpin.boundary.steps import Perform
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Job:
 
     Attributes:
         acts: whether anything may be done about it, besides counting.
+        info: the call, host-free.
         policy: what is done about the tool.
         room: in the budget.
         made: attempts so far.
@@ -57,30 +59,32 @@ class Job:
         raised: what it has raised last.
     """
 
-    def __init__(self, run: Run, bounds: Bounds, asked: Asked, *, loop: bool) -> None:
+    def __init__(
+        self, run: Run, bounds: Bounds, asked: Asked, runner: ToolCallRunner, *, loop: bool
+    ) -> None:
         self.run = run
+        self.runner = runner
         self.bounds = bounds
         self.asked = asked
         self.loop = loop
-        self.acts = bounds.acts(asked.request.name, asked.place.node)
+        node = asked.place.node
+        self.acts = bounds.acts(asked.request.name, node) and not run.leaves_alone(node)
         self.policy = bounds.boundary.policy(asked.request.name)
         self.room = ToolRoom(run, asked.spending, asked.call, asked.place)
         self.made = 0
+        self.info = self._call(asked.request.name, asked.call)
         effect = recorded(self.info, self.policy) is not None
         self.inner = Inner(asked.request.name if effect else "")
         self.given: list[object] = []
         self.raised: BaseException | None = None
         calls_within()  # of the tool call that this one is made in, if there is one
 
-    @property
-    def info(self) -> CallInfo:
-        """The call, host-free."""
-        request = self.asked.request
-        args = request.args if isinstance(request.args, Mapping) else {"input": request.args}
-        facts = self.run.state.judge.ask(
-            lambda session: session.settings.tools.get(request.name), None
-        )
-        return CallInfo(request.name, args, self.asked.call, self.bounds.thread, facts)
+    def _call(self, tool: str, call: str) -> CallInfo:
+        """A call of a tool with the arguments at hand, host-free."""
+        given = self.asked.request.args
+        args = given if isinstance(given, Mapping) else {"input": given}
+        facts = self.run.state.judge.ask(lambda session: session.settings.tools.get(tool), None)
+        return CallInfo(tool, args, call, self.bounds.thread, facts)
 
     @property
     def begun(self) -> bool:
@@ -117,6 +121,16 @@ class Job:
             raise
         self.given.append(given)
         return given
+
+    def bare(self, execute: Callable[[], Any]) -> Any:
+        """Run the tool as if there were no boundary."""
+        self.made += 1
+        return timed(self.asked.spending, self.asked.request.name, execute)
+
+    async def abare(self, execute: Callable[[], Awaitable[Any]]) -> Any:
+        """`bare`, for asynchronous tools."""
+        self.made += 1
+        return await atimed(self.asked.spending, self.asked.request.name, execute)
 
     def _begins(self) -> None:
         halt = self.run.stopped if self.made > 0 else None
@@ -165,12 +179,17 @@ class Job:
         call: Any = {"type": "tool_call", "name": tool.name, "args": request.args}
         invoke = tool.ainvoke if self.loop else tool.invoke
 
-        def act() -> object:
+        def execute() -> Any:
             if not self.room.hold(tool.name):
                 raise _NoRoomError(f"the budget has no room for {tool.name}")
             return invoke({**call, "id": request.id}, cast("Any", self.asked.config))
 
-        return Perform(act)
+        # Once, and with what is said about it: its effects and whether it counts as down.
+        policy = self.bounds.boundary.policy(tool.name)
+        policy = replace(policy, fallbacks=(), retries=Retries(attempts=1))
+        info = self._call(tool.name, f"{self.asked.call}/{tool.name}")
+        run = self.runner.arun if self.loop else self.runner.run
+        return Perform(lambda: run(info, execute, policy, self.hooks))
 
     # -- the answer -----------------------------------------------------------------------------
 

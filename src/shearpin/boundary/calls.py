@@ -31,6 +31,7 @@ class CallInfo:
             where nobody can tell.
         thread: id of the conversation, in which effects happen at most once.
         facts: what is declared of the tool; None where nothing is.
+        record: name under which its records are kept; empty for the tool's.
     """
 
     tool: str
@@ -38,6 +39,12 @@ class CallInfo:
     call_id: str = ""
     thread: str = ""
     facts: ToolFacts | None = None
+    record: str = ""
+
+    @property
+    def recorded_as(self) -> str:
+        """The name under which records are kept."""
+        return self.record or self.tool
 
     @property
     def repeatable(self) -> bool:

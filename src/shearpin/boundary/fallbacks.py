@@ -72,13 +72,19 @@ class Substitutes:
         self._hooks = hooks
         self._in_loop = in_loop
         self._acts = acts
+        # Now, because a tool may change what it is given.
+        self._keys = {
+            each.shared: self._key(each) for each in self._fallbacks if isinstance(each, Cached)
+        }
 
     def keep(self, output: object) -> Course[None]:
         """Keep a good result, if there is a fallback that may want it."""
         runner = self._runner
         for cached in self._fallbacks:
-            key = self._key(cached) if isinstance(cached, Cached) else None
-            if key is None or not isinstance(cached, Cached):
+            if not isinstance(cached, Cached):
+                continue
+            key = self._keys[cached.shared]
+            if key is None:
                 continue
             try:
                 text = json.dumps([runner.epoch(), self._hooks.pack(output)], ensure_ascii=False)
@@ -111,7 +117,7 @@ class Substitutes:
         return failed
 
     def _recall(self, cached: Cached, failed: ToolResult) -> Course[ToolResult | None]:
-        runner, key = self._runner, self._key(cached)
+        runner, key = self._runner, self._keys[cached.shared]
         if key is None:
             return None
         try:
@@ -161,15 +167,17 @@ class Substitutes:
         call = self._call
         scope, whose = ("shared", "") if cached.shared else ("thread", call.thread)
         try:
-            said = json.dumps([call.tool, whose, dict(call.args)], sort_keys=True)
+            said = json.dumps([call.recorded_as, whose, dict(call.args)], sort_keys=True)
         except (TypeError, ValueError, RecursionError):
             return None
         return f"cached:{scope}:{hashlib.sha256(said.encode()).hexdigest()}"
 
 
 def _as_function(fallback: Any, call: CallInfo, *, threaded: bool) -> Perform:
-    if not callable(fallback):  # a tool of a host that nobody here knows: it has `invoke`
-        fallback = fallback.invoke
-        return Perform(partial(fallback, dict(call.args)), threaded=threaded)
+    if hasattr(fallback, "invoke"):  # a tool of a host
+        ainvoke = getattr(fallback, "ainvoke", None)
+        if threaded and callable(ainvoke):
+            return Perform(partial(ainvoke, dict(call.args)))
+        return Perform(partial(fallback.invoke, dict(call.args)), threaded=threaded)
     act = partial(fallback, **{str(name): value for name, value in call.args.items()})
     return Perform(act, threaded=threaded and not inspect.iscoroutinefunction(fallback))

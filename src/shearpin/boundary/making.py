@@ -11,6 +11,7 @@ import itertools
 import os
 import random
 import threading
+import weakref
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -101,7 +102,10 @@ class Resilience:
             return around.store
         with self._lock:
             if not self._opened:
-                self._opened.append(open_store("memory:" if self.store is None else self.store))
+                opened = open_store("memory:" if self.store is None else self.store)
+                self._opened.append(opened)
+                if opened is not self.store:
+                    weakref.finalize(self, opened.close)
             return self._opened[0]
 
     def __reduce__(self) -> tuple[type[Resilience], tuple[object, ...]]:
@@ -117,6 +121,7 @@ class Making:
         name: of what is called.
         args: of the call, by name.
         call_id: that a model gave it; empty where there is none.
+        record: name under which its records are kept; empty for its own.
         changed: gives the hooks a host's own.
     """
 
@@ -126,6 +131,7 @@ class Making:
         name: str,
         args: Mapping[str, object],
         call_id: str = "",
+        record: str = "",
         changed: Callable[[Hooks, Inner], Hooks] | None = None,
     ) -> None:
         outer = WITHIN.get()
@@ -133,7 +139,7 @@ class Making:
         once_more = outer is not None and outer.recorded == name  # the run records it already
         self._around = around = surroundings()
         self._made = 0
-        self._call = how.call(name, args, around, call_id)
+        self._call = replace(how.call(name, args, around, call_id), record=record)
         self._policy = how.policy
         if once_more:
             self._call = replace(self._call, call_id="")

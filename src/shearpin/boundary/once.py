@@ -55,10 +55,12 @@ class Once:
         records, how = self._records, self._how
 
         def begin() -> Beginning:
-            found = records.begin(how.thread, call.tool, call.args, how.policy, call.call_id)
+            found = records.begin(how.thread, call.recorded_as, call.args, how.policy, call.call_id)
             if isinstance(found, Unknown) and call.repeatable:
-                records.resolve(how.thread, call.tool, call.args, how.policy, happened=False)
-                found = records.begin(how.thread, call.tool, call.args, how.policy, call.call_id)
+                records.resolve(how.thread, call.recorded_as, call.args, how.policy, happened=False)
+                found = records.begin(
+                    how.thread, call.recorded_as, call.args, how.policy, call.call_id
+                )
             return found
 
         def undo(found: Beginning) -> None:

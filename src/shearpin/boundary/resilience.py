@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypedDict, Unpac
 from shearpin.boundary.classification import Rule
 from shearpin.boundary.making import Making, Resilience
 from shearpin.boundary.results import ToolResult
-from shearpin.boundary.settings import Availability, Effects, Fallback, Retries, ToolPolicy
+from shearpin.boundary.settings import (
+    Availability,
+    Cached,
+    Effects,
+    Fallback,
+    Retries,
+    ToolPolicy,
+)
 from shearpin.core.tools import ToolFacts
 from shearpin.errors import ConfigError
 from shearpin.stores.base import Store
@@ -148,10 +155,13 @@ def resilient_function(function: Callable[..., object], how: Resilience) -> Call
     while isinstance(inner, functools.partial):
         inner = inner.func
     name = str(getattr(inner, "__name__", None) or type(inner).__name__)
+    record = f"{getattr(inner, '__module__', '')}:{getattr(inner, '__qualname__', name)}"
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError) as error:  # some built-in functions do not tell
         raise ConfigError(f"resilient() cannot read the signature of {function!r}") from error
+    if next(iter(signature.parameters), "") == "self":
+        _check_method(name, how)
 
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - the question is not whether it has one
@@ -159,7 +169,7 @@ def resilient_function(function: Callable[..., object], how: Resilience) -> Call
 
         @functools.wraps(function)
         async def aresilient(*args: object, **kwargs: object) -> ToolResult:
-            made = Making(how, name, _named(signature, args, kwargs))
+            made = Making(how, name, _named(signature, args, kwargs), record=record)
 
             async def execute() -> object:
                 with made.attempt():
@@ -171,7 +181,7 @@ def resilient_function(function: Callable[..., object], how: Resilience) -> Call
 
     @functools.wraps(function)
     def plain(*args: object, **kwargs: object) -> ToolResult:
-        made = Making(how, name, _named(signature, args, kwargs))
+        made = Making(how, name, _named(signature, args, kwargs), record=record)
 
         def execute() -> object:
             with made.attempt():
@@ -180,6 +190,22 @@ def resilient_function(function: Callable[..., object], how: Resilience) -> Call
         return made.run(execute)
 
     return _telling(plain, signature)
+
+
+def _check_method(name: str, how: Resilience) -> None:
+    """Whose method it is is no part of a call's arguments, so that nobody could tell whose effect
+    or result is meant."""
+    effect = how.policy.effect
+    if effect is not None and effect.key is None:
+        raise ConfigError(
+            f"resilient() cannot tell the effects of the method {name!r} of one object from those "
+            "of another: say with Effects(key=...) which arguments make two calls the same"
+        )
+    if any(isinstance(each, Cached) for each in how.policy.fallbacks):
+        raise ConfigError(
+            f"resilient() cannot tell the results of the method {name!r} of one object from those "
+            "of another: leave Cached(...) out, or make it a function"
+        )
 
 
 def _telling(

@@ -52,7 +52,7 @@ def backoff(retries: Retries, attempt: int, asked: float | None, uniform: Unifor
     """
     bound = retries.base_seconds * 2.0 ** min(attempt - 1, _MOST_DOUBLINGS)
     jitter = uniform(0.0, min(bound, retries.cap_seconds))
-    if asked is None:
+    if asked is None or not asked > 0:  # also a number that is none, from a rule of the user's
         return jitter
     return max(asked, min(asked + jitter, retries.cap_seconds))
 

@@ -15,9 +15,13 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, cast
 
-__all__ = ["Ask", "Course", "Perform", "Step", "Wait", "adrive", "drive"]
+__all__ = ["Ask", "CancelledWithinError", "Course", "Perform", "Step", "Wait", "adrive", "drive"]
 
 T = TypeVar("T")
+
+
+class CancelledWithinError(Exception):
+    """A tool has let the cancellation of something that it waited for out: it has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ def drive(course: Course[T], sleep: Callable[[float], object]) -> T:
             return cast("T", end.value)
         answer, error = None, None
         try:
-            answer = sleep(step.seconds) if isinstance(step, Wait) else step.act()
+            answer = sleep(step.seconds) if isinstance(step, Wait) else _at_once(step.act())
         except BaseException as raised:
             error = raised
 
@@ -95,13 +99,28 @@ async def adrive(course: Course[T], asleep: Callable[[float], Awaitable[object]]
             error = raised
 
 
+def _at_once(answer: object) -> object:
+    """What was answered, if there is nothing to be awaited."""
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise TypeError("it is asynchronous, and there is no event loop to await it in")
+    return answer
+
+
 async def _carried_out(step: Step, asleep: Callable[[float], Awaitable[object]]) -> object:
     if isinstance(step, Wait):
         return await asleep(step.seconds)
     if isinstance(step, Ask):
         return await _answered(step) if step.blocking else step.act()
-    found = await asyncio.to_thread(step.act) if step.threaded else step.act()
-    return await cast("Awaitable[object]", found) if inspect.isawaitable(found) else found
+    try:
+        found = await asyncio.to_thread(step.act) if step.threaded else step.act()
+        return await cast("Awaitable[object]", found) if inspect.isawaitable(found) else found
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        # Nobody has cancelled this task: it has waited for something that was.
+        raise CancelledWithinError("something that it waited for was cancelled") from error
 
 
 async def _answered(ask: Ask) -> object:

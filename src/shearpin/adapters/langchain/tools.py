@@ -205,7 +205,7 @@ def _making(
             unpack=partial(_unpacked, tool, call=call),
         )
 
-    return Making(_how(tool), tool.name, named, call, changed)
+    return Making(_how(tool), tool.name, named, call, changed=changed)
 
 
 def _told(output: object, call: str) -> bool | ToolResult | None:
