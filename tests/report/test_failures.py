@@ -10,6 +10,7 @@ from rich.console import Console
 from shearpin.core.session import Spend
 from shearpin.findings import Severity
 from shearpin.report.boundary import BoundaryReport, FailureReport, PlaceReport
+from shearpin.report.html import render_report as render_page
 from shearpin.report.model import Report, RunInfo
 from shearpin.report.terminal import render_report
 
@@ -74,3 +75,17 @@ def test_a_terminal_shows_what_failed_and_how_the_guards_runs_have_ended() -> No
     assert "tool search: 3 errors (rate_limit 3), 1 retry" in text
     assert "1 of 400 runs ended abnormally (0.2 %)" in text
     assert "Contained fault in the boundary: on_failure: ValueError: no" in text
+
+
+def test_a_page_shows_the_run_and_its_failures_escaped_and_without_texts() -> None:
+    odd = replace(FAILURES, places=(PlaceReport("tool", "<b>search</b>", errors=3),))
+    page = render_page(replace(REPORT, boundary=odd))
+    assert "&lt;b&gt;search&lt;/b&gt;" in page
+    assert "<b>search" not in page
+    assert "the error budget of 3 was reached" in page
+    assert "1 of 400 runs of this guard ended abnormally" in page
+    assert "Contained fault in the boundary: on_failure: ValueError: no" in page
+    assert "Ada" not in page
+    assert "<script" not in page
+    assert "slow down, Ada" in render_page(replace(REPORT, boundary=odd), texts=True)
+    assert "Failures" not in render_page(replace(REPORT, boundary=None))

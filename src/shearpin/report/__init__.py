@@ -3,5 +3,5 @@
 * `model` - the report itself, versioned and JSON-ready
 * `replays` - the totals over many replayed runs
 * `terminal` - both of them on a terminal, by rich
-* `html` - the totals as one self-contained page
+* `html` - both of them as self-contained pages
 """
