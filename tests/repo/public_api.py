@@ -6,20 +6,26 @@ After a wanted change: python -m tests.repo.public_api > tests/repo/public_api.t
 from __future__ import annotations
 
 import dataclasses
+import enum
 import inspect
+import typing
 from collections.abc import Iterator
 
 import shearpin
+import shearpin.boundary
 
 
 def describe(name: str, value: object) -> Iterator[str]:
     """One line for the name, and one for each public method and property of a class."""
     if inspect.isclass(value):
         bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object)
-        yield f"class {name}({bases}){_signature(value)}"
+        signature = "" if issubclass(value, enum.Enum) else _signature(value)
+        yield f"class {name}({bases}){signature}"
         for member, raw in sorted(vars(value).items()):
             if not member.startswith("_") and not _is_field(value, member):
                 yield from _member(f"{name}.{member}", raw)
+    elif typing.get_origin(value) is not None:
+        yield f"{name}: a type"
     elif callable(value):
         yield f"def {name}{_signature(value)}"
     else:
@@ -75,8 +81,9 @@ def snapshot() -> str:
     """The whole public API."""
     lines = [
         line
-        for name in sorted(shearpin.__all__)
-        for line in describe(name, getattr(shearpin, name))
+        for module, prefix in ((shearpin, ""), (shearpin.boundary, "boundary."))
+        for name in sorted(module.__all__)
+        for line in describe(prefix + name, getattr(module, name))
     ]
     return "\n".join(lines) + "\n"
 

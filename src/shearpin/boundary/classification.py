@@ -30,9 +30,9 @@ from shearpin.boundary.words import line_of
 
 __all__ = ["OnFault", "Rule", "classify", "is_control"]
 
-Rule: TypeAlias = "Callable[[BaseException], Classification | ErrorCategory | None]"
+Rule: TypeAlias = Callable[[BaseException], Classification | ErrorCategory | None]
 """A user's rule: what an exception calls for, or None to leave it to the next."""
-OnFault: TypeAlias = "Callable[[Exception], None]"
+OnFault: TypeAlias = Callable[[Exception], None]
 """Told of a rule that raised."""
 
 _DEEPEST_GROUP = 8
