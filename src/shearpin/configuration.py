@@ -94,6 +94,7 @@ _BOUNDARY_KEYS = (
     "retries",
     "answers",
     "availability",
+    "answers",
     "error_budget",
     "store",
 )
