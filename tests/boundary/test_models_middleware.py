@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from shearpin.boundary import (
 )
 from shearpin.core.tools import ToolFacts
 from shearpin.langchain import GuardMiddleware, ResilienceMiddleware
+from shearpin.stores import MemoryStore
 from shearpin.testing import StrictProvider, asks_for
 from tests.boundary.models_setup import (
     DONE,
@@ -425,14 +427,33 @@ async def test_the_degraded_answer_is_given_without_a_model_too(how: str) -> Non
 
 
 @WAYS
-async def test_a_model_that_is_down_is_not_asked(how: str) -> None:
+@pytest.mark.parametrize("place", ["memory:", "sqlite:///{}/up.db"])
+async def test_a_model_that_is_down_is_not_asked(how: str, place: str, tmp_path: Path) -> None:
     primary, second = down(model_name="a"), model(DONE, repeat_last=True, model_name="b")
     settings = Availability(min_calls=2, open_seconds=1000)
-    agent = agent_of(primary, models=[second], availability=settings, retries=Retries(attempts=1))
+    agent = agent_of(
+        primary,
+        models=[second],
+        availability=settings,
+        retries=Retries(attempts=1),
+        store=place.format(tmp_path),
+    )
     for _ in range(4):
         assert last(await asked(agent, how)).content == DONE
     assert primary.calls == 2
     assert failures_of(agent).refused == 1
+
+
+async def test_where_availability_cannot_be_looked_up_models_are_asked() -> None:
+    class Broken(MemoryStore):
+        def get(self, key: str) -> Any:
+            raise OSError("no store")
+
+        def put(self, *_: Any, **__: Any) -> Any:
+            raise OSError("no store")
+
+    agent = agent_of(model(DONE), availability=Availability(), store=Broken())
+    assert last(agent.invoke(HELLO)).content == DONE
 
 
 @WAYS
