@@ -74,7 +74,7 @@ def clamp_for(
         return Clamp()
     cost = None if price is None else at_most(price, params, messages, vendor, None)
     speaker = speaker_of(place, name)
-    guess = spending.prompts.measure(speaker, messages, params.get("tools"), vendor)
+    guess = spending.prompts.measure(speaker, messages, params.get("tools"), vendor, name)
     into = int(purse.learner.prompt(speaker, guess) * 1.02) + 16
     bound = output_bound(params, metadata, name)
     usual = purse.learner.answer(speaker, bound.tokens)

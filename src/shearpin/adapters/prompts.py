@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from shearpin.adapters.tokenizing import Counter, counter_for
 from shearpin.core.estimate import ProviderRates, rates_of, text_tokens
 
 __all__ = ["ASSUMED_OUTPUT", "OutputBound", "Prompts", "answer_tokens", "output_bound"]
@@ -63,7 +64,12 @@ class Prompts:
         self._lock = Lock()
 
     def measure(
-        self, speaker: str, messages: Sequence[BaseMessage], offered: object, provider: str | None
+        self,
+        speaker: str,
+        messages: Sequence[BaseMessage],
+        offered: object,
+        provider: str | None,
+        model: str | None = None,
     ) -> float:
         """Tokens of a prompt, guessed high.
 
@@ -72,29 +78,31 @@ class Prompts:
             messages: the prompt.
             offered: the definitions of the tools that go with it.
             provider: LangChain's name of the provider.
+            model: its name, for an exact count where that can be had.
         """
         rates = rates_of(provider)
+        count = counter_for(provider, model, text_tokens) or text_tokens
         known = self._known.get(speaker)
         start, tokens = 0, 3.0
         if known is not None and _goes_on(known, messages):
             start, tokens = known.size, known.tokens
         for message in messages[start:]:
-            tokens += _message_tokens(message, rates)
+            tokens += _message_tokens(message, rates, count)
         with self._lock:
             if messages:
                 self._known[speaker] = _Known(len(messages), messages[0], messages[-1], tokens)
                 self._known.move_to_end(speaker)
                 if len(self._known) > _SPEAKERS:
                     self._known.popitem(last=False)
-        return tokens + self._tool_tokens(offered, rates)
+        return tokens + self._tool_tokens(offered, rates, count)
 
-    def _tool_tokens(self, offered: object, rates: ProviderRates) -> float:
+    def _tool_tokens(self, offered: object, rates: ProviderRates, count: Counter) -> float:
         if not offered:
             return 0.0
         found = self._tools.get(id(offered))
         if found is not None and found[0] is offered:
             return found[1]
-        tokens = text_tokens(_json(offered)) * rates.scale + rates.tools
+        tokens = count(_json(offered)) * rates.scale + rates.tools
         with self._lock:
             # The definitions are kept too, so that their identity is not given to others.
             self._tools[id(offered)] = (offered, tokens)
@@ -116,12 +124,12 @@ def _same(message: BaseMessage, other: object) -> bool:
     return name is not None and name == getattr(other, "id", None) and message == other
 
 
-def _message_tokens(message: BaseMessage, rates: ProviderRates) -> float:
-    tokens = rates.message + rates.scale * text_tokens(message.name or "")
-    tokens += _content_tokens(cast("object", message.content), rates)  # pyright: ignore[reportUnknownMemberType]
+def _message_tokens(message: BaseMessage, rates: ProviderRates, count: Counter) -> float:
+    tokens = rates.message + rates.scale * count(message.name or "")
+    tokens += _content_tokens(cast("object", message.content), rates, count)  # pyright: ignore[reportUnknownMemberType]
     if isinstance(message, AIMessage):
         for call in (*message.tool_calls, *message.invalid_tool_calls):
-            tokens += rates.message + rates.scale * text_tokens(_called(call))
+            tokens += rates.message + rates.scale * count(_called(call))
     return tokens
 
 
@@ -129,30 +137,30 @@ def _called(call: Mapping[str, Any]) -> str:
     return f"{call['name']} {_json(call['args'])}"
 
 
-def _content_tokens(content: object, rates: ProviderRates) -> float:
+def _content_tokens(content: object, rates: ProviderRates, count: Counter) -> float:
     if isinstance(content, str):
-        return rates.scale * text_tokens(content)
+        return rates.scale * count(content)
     if not isinstance(content, list):
         return 0.0
     tokens = 0.0
     for block in cast("list[object]", content):
         if isinstance(block, str):
-            tokens += rates.scale * text_tokens(block)
+            tokens += rates.scale * count(block)
         elif isinstance(block, dict):
-            tokens += _block_tokens(cast("dict[str, object]", block), rates)
+            tokens += _block_tokens(cast("dict[str, object]", block), rates, count)
     return tokens
 
 
-def _block_tokens(block: dict[str, object], rates: ProviderRates) -> float:
+def _block_tokens(block: dict[str, object], rates: ProviderRates, count: Counter) -> float:
     kind = block.get("type")
     if kind in _IMAGES:
         return rates.image
     texts = [value for name in _TEXTS if isinstance(value := block.get(name), str)]
     if texts:
-        return sum(rates.scale * text_tokens(text) for text in texts)
+        return sum(rates.scale * count(text) for text in texts)
     inner = block.get("content")
     if isinstance(inner, (str, list)):
-        return _content_tokens(cast("object", inner), rates)
+        return _content_tokens(cast("object", inner), rates, count)
     if kind == "tool_use":  # counted as a tool call already
         return 0.0
     # Sound, films and files: providers read them at far fewer tokens than the encoding has letters.

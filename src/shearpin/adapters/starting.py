@@ -66,7 +66,7 @@ def request_for(start: ModelStart, calls: dict[str, PricedCall]) -> ModelRequest
     bound = output_bound(params, start.metadata, model)
     if not bound.certain:
         spending.till.unbounded += 1
-    guess = spending.prompts.measure(speaker, messages, params.get("tools"), provider)
+    guess = spending.prompts.measure(speaker, messages, params.get("tools"), provider, model)
     trouble = spending.compactions.look(place.agent, speaker, guess)
     if trouble is not None:
         spending.till.note(trouble)
