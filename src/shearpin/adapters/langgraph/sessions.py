@@ -27,7 +27,7 @@ __all__ = ["PATIENCE_SECONDS", "SessionKeeper", "Sessions", "sessions_of"]
 logger = logging.getLogger("shearpin")
 T = TypeVar("T")
 
-PATIENCE_SECONDS: Final = 10.0
+PATIENCE_SECONDS = 10.0
 """How long a run waits for its store; longer than SQLite waits for others."""
 KEEP_SECONDS: Final = 90 * 86_400.0
 """A conversation that rests for longer is forgotten."""
@@ -40,13 +40,13 @@ class Sessions:
     Args:
         store: where they are.
         name: of the guard, or the graph; it tells conversations of the same id apart.
-        patience: how many seconds to wait for a store that may block.
+        patience: how many seconds to wait for a store that may block; None: `PATIENCE_SECONDS`.
     """
 
-    def __init__(self, store: Store, name: str, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, store: Store, name: str, patience: float | None = None) -> None:
         self._store = store
         self._name = name
-        self.patience = patience
+        self.patience = PATIENCE_SECONDS if patience is None else patience
 
     def load(self, thread: str, saver: AnySaver | None, note: Note) -> Snapshot | None:
         """What is known of a conversation; None where nothing is, or it cannot be read."""
@@ -183,19 +183,19 @@ class SessionKeeper:
 
     def save(self, config: Mapping[str, Any]) -> None:
         """A node has run."""
-        if self._due():
-            try:
+        try:
+            if self._due():
                 self.save_now()
-            except Exception as error:
-                self._contain(error)
+        except Exception as error:
+            self._contain(error)
 
     async def asave(self, config: Mapping[str, Any]) -> None:
         """`save`, for asynchronous runs."""
-        if self._due():
-            try:
+        try:
+            if self._due():
                 await self.asave_now()
-            except Exception as error:
-                self._contain(error)
+        except Exception as error:
+            self._contain(error)
 
     def save_now(self) -> None:
         """A call is about to be made; raises where that cannot be saved."""

@@ -16,7 +16,6 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig
 
 from shearpin.adapters.calls import HANDLER, current_run
-from shearpin.adapters.langgraph import state as states
 from shearpin.adapters.langgraph.compat import (
     AnyGraph,
     configurable,
@@ -109,7 +108,7 @@ def _stream(
 ) -> Iterator[Any]:
     voyage = _open(wiring, graph, input, config, kwargs.get("context"))
     if voyage is not None and voyage.run is None and voyage.keeps:
-        _resume(voyage, voyage.load())
+        _resume(voyage)
     if voyage is None or voyage.run is None:
         yield from base.stream(graph, input, config, **kwargs)
         return
@@ -152,7 +151,7 @@ async def _astream(
 ) -> AsyncIterator[Any]:
     voyage = _open(wiring, graph, input, config, kwargs.get("context"))
     if voyage is not None and voyage.run is None and voyage.keeps:
-        _resume(voyage, await voyage.aload())
+        await _aresume(voyage)
     if voyage is None or voyage.run is None:
         async for chunk in base.astream(graph, input, config, **kwargs):
             yield chunk
@@ -225,10 +224,19 @@ def _open(wiring: Wiring, graph: AnyGraph, input: Any, config: Any, context: Any
         return None
 
 
-def _resume(voyage: Voyage, snapshot: states.Snapshot | None) -> None:
+def _resume(voyage: Voyage) -> None:
     """Begin a run on what was saved of its thread; without a run if the guard cannot start."""
     try:
-        voyage.begin(voyage.remembered(snapshot))
+        voyage.begin(voyage.remembered(voyage.load()))
+    except Exception as error:
+        voyage.run = None
+        _not_started(voyage.wiring, error)
+
+
+async def _aresume(voyage: Voyage) -> None:
+    """`_resume`, for asynchronous runs."""
+    try:
+        voyage.begin(voyage.remembered(await voyage.aload()))
     except Exception as error:
         voyage.run = None
         _not_started(voyage.wiring, error)

@@ -44,6 +44,7 @@ class Voyage:
         self.checkpoints = None if nested or self.thread is None else self._saver(values)
         self.sessions = None if self.thread is None else wiring.sessions
         self.saver = None if self.sessions is not None else self.checkpoints
+        self.keeps = self.saver is not None or self.sessions is not None  # not in memory alone
         self.key = self.thread
         if nested and self.thread is not None:
             path = str(values.get("checkpoint_ns", "")).split("|")
@@ -60,11 +61,6 @@ class Voyage:
         return saver_of(self.graph, values)
 
     # -- what is saved ----------------------------------------------------------------------------
-
-    @property
-    def keeps(self) -> bool:
-        """Whether the session is saved anywhere but in this process."""
-        return self.saver is not None or self.sessions is not None
 
     def load(self) -> states.Snapshot | None:
         """What was saved of the conversation."""
