@@ -11,6 +11,8 @@ import shearpin
 from shearpin.adapters import calls, toolcalls
 from shearpin.adapters.judge import Judge
 from shearpin.adapters.langgraph import nodes, supervisor
+from shearpin.adapters.langgraph import state as states
+from shearpin.adapters.langgraph import state as states
 from shearpin.adapters.numbering import Numbers
 from shearpin.adapters.run import Run
 from shearpin.core.session import Session
@@ -43,8 +45,8 @@ SEAMS: list[tuple[Any, str]] = [
     (Numbers, "forget"),
     (Run, "shrank"),
     (supervisor, "Voyage"),
-    (supervisor.states, "save"),
-    (supervisor.states, "asave"),
+    (states, "save"),
+    (states, "asave"),
     (InMemorySaver, "put_writes_of_ours"),
 ]
 
@@ -97,7 +99,7 @@ def test_a_checkpointer_that_cannot_be_read_does_not_stop_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     app = shearpin.guard(react(polite(), saver()))
-    monkeypatch.setattr(supervisor.states, "_newest", breaks)
+    monkeypatch.setattr(states, "_newest", breaks)
     assert app.invoke(HELLO, THREAD)["messages"][-1].content == "It is not there."
 
 
