@@ -12,7 +12,6 @@ from shearpin.adapters import calls, toolcalls
 from shearpin.adapters.judge import Judge
 from shearpin.adapters.langgraph import nodes, supervisor
 from shearpin.adapters.langgraph import state as states
-from shearpin.adapters.langgraph import state as states
 from shearpin.adapters.numbering import Numbers
 from shearpin.adapters.run import Run
 from shearpin.core.session import Session
