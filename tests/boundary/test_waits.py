@@ -7,10 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from shearpin.boundary import classify, waits
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
+from hypothesis import given
+from hypothesis import strategies as st
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 EPOCH = int(NOW.timestamp())

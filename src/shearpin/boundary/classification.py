@@ -165,8 +165,12 @@ def _of_group(
         return _Judged(_settled(group, kind_of(group)), Weight.NOTHING)
     gravest = max(judged, key=lambda each: _GRAVITY[each.found.category])
     waits = [wait for each in judged if (wait := each.found.retry_after) is not None]
-    safe = all(each.found.safe_to_retry for each in judged)
-    found = replace(gravest.found, safe_to_retry=safe, retry_after=max(waits) if waits else None)
+    hopeless = gravest.found.category is ErrorCategory.FATAL
+    found = replace(
+        gravest.found,
+        safe_to_retry=all(each.found.safe_to_retry for each in judged),
+        retry_after=None if hopeless or not waits else max(waits),
+    )
     return gravest._replace(found=found)
 
 

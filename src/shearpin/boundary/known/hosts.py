@@ -85,6 +85,7 @@ _SHEARPIN: dict[str, Kind] = {
     "PriceUnknownError": fatal("configuration"),
     "LedgerError": fatal("ledger"),
     "TraceError": degradable("bad_output"),
+    "EffectRefusedError": degradable("refused"),
 }
 
 FAMILIES = (
