@@ -36,14 +36,16 @@ def bounded(run: Run, bounds: Bounds, asked: Asked, execute: Callable[[], Any]) 
     Raises:
         BaseException: control flow, a stop of the run; in a mode that does not act, anything.
     """
-    job = Job(run, bounds, asked, runner_of(run, bounds), loop=False)
+    begun = _begun(run, bounds, asked, loop=False)
+    if begun is None:
+        return timed(asked.spending, asked.request.name, execute)
+    job, beside = begun
     if not job.acts:
         try:
             return timed(asked.spending, asked.request.name, execute)
         except Exception as error:
-            job.observed(error)
+            _counted(run, job, error)
             raise
-    beside = _Beside(bounds, asked, job)
     try:
         kept_back = beside.join()
         if kept_back is not None:
@@ -55,22 +57,23 @@ def bounded(run: Run, bounds: Bounds, asked: Asked, execute: Callable[[], Any]) 
             raise
         return _left(job, error) if job.begun else job.bare(execute)
     finally:
-        beside.leave()
-        job.room.settle(job.made)
+        _over(run, job, beside)
 
 
 async def abounded(
     run: Run, bounds: Bounds, asked: Asked, execute: Callable[[], Awaitable[Any]]
 ) -> Any:
     """`bounded`, for asynchronous hosts."""
-    job = Job(run, bounds, asked, runner_of(run, bounds), loop=True)
+    begun = _begun(run, bounds, asked, loop=True)
+    if begun is None:
+        return await atimed(asked.spending, asked.request.name, execute)
+    job, beside = begun
     if not job.acts:
         try:
             return await atimed(asked.spending, asked.request.name, execute)
         except Exception as error:
-            job.observed(error)
+            _counted(run, job, error)
             raise
-    beside = _Beside(bounds, asked, job)
     try:
         kept_back = beside.join()
         if kept_back is not None:
@@ -89,8 +92,34 @@ async def abounded(
             return _left(job, error)
         return await job.abare(execute)
     finally:
+        _over(run, job, beside)
+
+
+def _begun(run: Run, bounds: Bounds, asked: Asked, *, loop: bool) -> tuple[Job, _Beside] | None:
+    """The call, ready to be run; None where it cannot be made ready."""
+    try:
+        job = Job(run, bounds, asked, runner_of(run, bounds), loop=loop)
+        return job, _Beside(bounds, asked, job)
+    except Exception as error:
+        run.fault("boundary.tool", error)
+        return None
+
+
+def _counted(run: Run, job: Job, error: Exception) -> None:
+    """A failure in a mode that does not act."""
+    try:
+        job.observed(error)
+    except Exception as fault:
+        run.fault("boundary.observed", fault)
+
+
+def _over(run: Run, job: Job, beside: _Beside) -> None:
+    """The call is over, however it ended."""
+    try:
         beside.leave()
         job.room.settle(job.made)
+    except Exception as error:
+        run.fault("boundary.over", error)
 
 
 def runner_of(run: Run, bounds: Bounds) -> ToolCallRunner:
@@ -123,7 +152,7 @@ def _left(job: Job, fault: Exception) -> Any:
     """What a call comes to whose boundary has failed after the tool was run, or might have been."""
     if job.given:
         return job.given[-1]
-    if job.raised is not None:
+    if job.raised is not None and not isinstance(job.raised, GeneratorExit):
         raise job.raised
     return job.answer(
         ToolResult(

@@ -30,7 +30,7 @@ from shearpin.boundary.inner import Inner, attempt_within, calls_within
 from shearpin.boundary.results import ResultArtifact, ToolResult
 from shearpin.boundary.runner import ToolCallRunner
 from shearpin.boundary.settings import Fallback, Retries
-from shearpin.boundary.steps import Perform
+from shearpin.boundary.steps import CancelledWithinError, Perform
 
 if TYPE_CHECKING:
     from shearpin.adapters.toolcalls import Asked
@@ -44,6 +44,10 @@ _invalid_resume = cast(
 
 class _NoRoomError(Exception):
     """A fallback was not called, because the budget has no room for it."""
+
+
+def _never(error: BaseException) -> bool:
+    return False
 
 
 class Job:
@@ -101,25 +105,25 @@ class Job:
     def attempt(self, execute: Callable[[], Any]) -> Any:
         """Run the tool once."""
         self._begins()
-        try:
-            with attempt_within(self.inner):
+        with attempt_within(self.inner):
+            try:
                 given = timed(self.asked.spending, self.asked.request.name, execute)
-        except BaseException as error:
-            self.raised = error
-            raise
-        self.given.append(given)
+            except BaseException as error:
+                self.raised = error
+                raise
+            self.given.append(given)
         return given
 
     async def aattempt(self, execute: Callable[[], Awaitable[Any]]) -> Any:
         """`attempt`, for asynchronous tools."""
         self._begins()
-        try:
-            with attempt_within(self.inner):
+        with attempt_within(self.inner):
+            try:
                 given = await atimed(self.asked.spending, self.asked.request.name, execute)
-        except BaseException as error:
-            self.raised = error
-            raise
-        self.given.append(given)
+            except BaseException as error:
+                self.raised = error
+                raise
+            self.given.append(given)
         return given
 
     def bare(self, execute: Callable[[], Any]) -> Any:
@@ -145,6 +149,7 @@ class Job:
         """What this host adds to the call."""
         return Hooks(
             passes=self.passes,
+            foreign=self._foreign,
             unrun=is_about_arguments,
             handled=self._handled,
             composite=lambda: self.inner.calls > 0,
@@ -162,6 +167,9 @@ class Job:
         if _invalid_resume is not None and _invalid_resume(error):
             return True
         return cut_in(self.run, error) is not None
+
+    def _foreign(self, error: BaseException) -> bool:
+        return error is not self.raised and not isinstance(error, CancelledWithinError)
 
     def _handled(self, output: object) -> BaseException | ToolResult | bool | None:
         message = message_in(output, self.asked.request.id)
@@ -189,7 +197,8 @@ class Job:
         policy = replace(policy, fallbacks=(), retries=Retries(attempts=1))
         info = self._call(tool.name, f"{self.asked.call}/{tool.name}")
         run = self.runner.arun if self.loop else self.runner.run
-        return Perform(lambda: run(info, execute, policy, self.hooks))
+        hooks = replace(self.hooks, foreign=_never)
+        return Perform(lambda: run(info, execute, policy, hooks))
 
     # -- the answer -----------------------------------------------------------------------------
 

@@ -82,6 +82,8 @@ class Hooks:
 
     Attributes:
         passes: whether an exception is none of the boundary's business, such as a stop of the run.
+        foreign: whether an exception of an attempt is not the tool's, but comes from the host's own
+            work around it; it leaves as it is.
         unrun: whether an exception says that the tool was not run at all, e.g. for its arguments.
         handled: what is behind an output that tells of an error which the host, or the tool, has
             turned into an answer by itself: the exception, a result that was counted already, or
@@ -97,6 +99,7 @@ class Hooks:
     """
 
     passes: Callable[[BaseException], bool] = _no
+    foreign: Callable[[BaseException], bool] = _no
     unrun: Callable[[BaseException], bool] = _no
     handled: Callable[[object], BaseException | ToolResult | bool | None] = _nothing
     composite: Callable[[], bool] = _no

@@ -7,7 +7,7 @@ that no boundary runs has none of this.
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
 __all__ = ["WITHIN", "Inner", "attempt_within", "calls_within", "raised_within"]
@@ -56,4 +56,6 @@ def attempt_within(inner: Inner) -> Generator[None]:
     try:
         yield
     finally:
-        WITHIN.reset(token)
+        # What is given up in an event loop may be closed from another context.
+        with suppress(ValueError):
+            WITHIN.reset(token)

@@ -174,7 +174,7 @@ class _Call:
         try:
             output = yield Perform(execute)
         except Exception as error:
-            failure = self._failure(error)
+            failure = None if self.hooks.foreign(error) else self._failure(error)
             if failure is None:
                 self.gate.leave_at_once()
                 raise

@@ -13,6 +13,7 @@ import copy
 import functools
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -114,7 +115,8 @@ def _made_class(kind: type[BaseTool]) -> type[BaseTool]:
                 with made.attempt():
                     return await arun(self, *args, **kwargs)
             finally:
-                _BARE.reset(token)
+                with suppress(ValueError):  # it may be closed from another context
+                    _BARE.reset(token)
 
         return _given(self, await made.arun(execute), made)
 
@@ -164,7 +166,8 @@ def _aanswering(kind: type[BaseTool]) -> Any:
         except _FailedError as failed:
             return _answer(self, failed)
         finally:
-            _CALL.reset(token)
+            with suppress(ValueError):  # it may be closed from another context
+                _CALL.reset(token)
 
     return arun
 
