@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
+import pickle
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -150,6 +152,17 @@ def test_a_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
 def test_wrong_values_are_refused(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Choices(**wrong)
+
+
+def test_a_guard_that_learns_can_be_copied_and_sent(tmp_path: Path) -> None:
+    choices = Choices(tmp_path / "choices.json", seed=2)
+    choices.learn(outcome("question", "pivoted"))
+    recipe = shearpin.Guard(mode="observe", choices=choices)
+    for twin in (copy.deepcopy(recipe), pickle.loads(pickle.dumps(recipe))):
+        assert twin.choices.arms() == choices.arms()
+        twin.choices.learn(outcome("question", "went_on"))
+        assert len(twin.learners) == 2
+    assert Choices(tmp_path / "choices.json").arms()[0].given == 3
 
 
 # -- in a session ----------------------------------------------------------------------------------

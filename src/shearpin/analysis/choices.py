@@ -116,6 +116,13 @@ class Choices:
         self._lock = threading.Lock()
         self._counts = _read(self._kept.read())
 
+    def __getstate__(self) -> dict[str, object]:
+        """All but the lock, so that a guard can be copied and sent to other processes."""
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
+
     # -- choosing -----------------------------------------------------------------------------
 
     def choose(self, place: str, finding: Finding, options: Sequence[str], draw: str) -> Choice:

@@ -52,6 +52,13 @@ class Kept:
         elif place is not None:
             self._store = open_store(place)
 
+    def __getstate__(self) -> dict[str, object]:
+        """All but the lock, so that a guard can be copied and sent to other processes."""
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
+
     def read(self) -> object:
         """What is kept; None where nothing is yet.
 
