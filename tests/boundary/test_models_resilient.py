@@ -238,3 +238,32 @@ def test_what_is_no_chat_model_is_refused() -> None:
         resilient_model(resilient_model(model()))
     with pytest.raises(ConfigError, match="on_failure"):
         resilient_model(model(), on_failure="ignore")  # type: ignore[arg-type]
+
+
+@WAYS
+async def test_faults_of_ours_leave_the_model_as_it_is(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> Any:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("shearpin.adapters.langchain.plans.opened", fails)
+    twin = resilient_model(model(DONE, TimeoutError("x")), boundary=BOUNDARY)
+    assert (await asked(twin, how)).text == DONE
+    with pytest.raises(TimeoutError):
+        await asked(twin, how)
+
+
+class NoTools(ScriptedModel):
+    """A model that takes no tools."""
+
+    def bind_tools(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError("no tools")
+
+
+def test_a_fallback_that_takes_no_tools_is_left_out() -> None:
+    twin = resilient_model(
+        down(UnauthorizedError("no")), [NoTools(["never"]), model(asks())], boundary=BOUNDARY
+    )
+    assert twin.bind_tools([look]).invoke("hi").tool_calls[0]["name"] == "look"
+    assert twin.invoke("hi").text == "never"

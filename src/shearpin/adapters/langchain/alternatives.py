@@ -12,7 +12,7 @@ from typing import Any, cast
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from shearpin.adapters.langchain.plans import AnyRunnable, Plan, Prompt, messages_of
+from shearpin.adapters.langchain.plans import AnyRunnable, Plan, Prompt, messages_of, prompt_of
 from shearpin.adapters.modelcalls import Outcome, adrive, drive, read_message
 from shearpin.boundary.modelcalls import Ask, Fault, UselessAnswer
 
@@ -34,9 +34,9 @@ class Alternatives(Runnable[Any, Any]):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """The output of the first of them that gives a usable one."""
-        if not self.plan.opens():
-            return self.first.invoke(input, config, **kwargs)
         prompt = self._prompt(input, config)
+        if prompt is None:
+            return self.first.invoke(input, config, **kwargs)
 
         def make(step: Ask) -> Any:
             messages = prompt.shortening.messages(step)
@@ -46,9 +46,9 @@ class Alternatives(Runnable[Any, Any]):
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """`invoke`, for asynchronous code."""
-        if not self.plan.opens():
-            return await self.first.ainvoke(input, config, **kwargs)
         prompt = self._prompt(input, config)
+        if prompt is None:
+            return await self.first.ainvoke(input, config, **kwargs)
 
         async def make(step: Ask) -> Any:
             messages = await prompt.shortening.amessages(step)
@@ -59,10 +59,11 @@ class Alternatives(Runnable[Any, Any]):
     def _target(self, step: Ask) -> AnyRunnable:
         return self.plan.others[step.target - 1] if step.target else self.first
 
-    def _prompt(self, input: Any, config: RunnableConfig | None) -> Prompt:
+    def _prompt(self, input: Any, config: RunnableConfig | None) -> Prompt | None:
         callbacks = (config or {}).get("callbacks")
-        prompt = Prompt(self.plan, self.first, messages_of(input), callbacks, _read)
-        prompt.exchange.parses = True
+        prompt = prompt_of(self.plan, self.first, lambda: messages_of(input), callbacks, _read)
+        if prompt is not None:
+            prompt.exchange.parses = True
         return prompt
 
     def _output(self, prompt: Prompt, outcome: Outcome[Any]) -> Any:

@@ -7,9 +7,10 @@ the tallies of runs, of which the latest are kept.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeVar
 
@@ -31,9 +32,10 @@ from shearpin.boundary.modelcalls import Fault, UselessAnswer
 from shearpin.boundary.tally import RunErrors
 from shearpin.switch import SWITCH
 
-__all__ = ["AnyRunnable", "Plan", "Prompt", "generic", "messages_of"]
+__all__ = ["AnyRunnable", "Plan", "Prompt", "generic", "messages_of", "prompt_of"]
 
 T = TypeVar("T")
+logger = logging.getLogger("shearpin")
 AnyRunnable = Runnable[Any, Any]
 
 _MOST_RUNS = 256
@@ -182,6 +184,26 @@ class Prompt:
         if not told or not isinstance(message, AIMessage):
             return message
         return noted(message, told)
+
+
+def prompt_of(
+    plan: Plan,
+    model: AnyRunnable,
+    messages: Callable[[], Sequence[BaseMessage]],
+    callbacks: object,
+    read: Any,
+) -> Prompt | None:
+    """A call under a plan; None where nothing is to be done about its failures, or we have failed:
+    then it is made as it is."""
+    try:
+        return Prompt(plan, model, messages(), callbacks, read) if plan.opens() else None
+    except Exception as error:
+        run = current_run()
+        if run is not None:
+            run.fault("boundary.model", error)
+        else:
+            logger.warning("shearpin: a model is asked without its boundary: %r", error)
+        return None
 
 
 def generic(kwargs: Mapping[str, Any], own: Iterable[str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ settings say so: it raises, or ends with a sentence that says where it broke off
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -25,6 +26,7 @@ from shearpin.adapters.langchain.plans import (
     Prompt,
     generic,
     messages_of,
+    prompt_of,
 )
 from shearpin.adapters.langchain.restreaming import arestreamed, restreamed
 from shearpin.adapters.modelcalls import Outcome, adrive, drive, read_message
@@ -35,6 +37,8 @@ from shearpin.errors import ConfigError
 __all__ = ["is_resilient", "joining", "resilient_model"]
 
 M = TypeVar("M", bound=BaseChatModel)
+logger = logging.getLogger("shearpin")
+_COMMON = ("tool_choice", "include_raw")
 _PLAN = "__shearpin_plan__"
 """Where a model keeps its plan, in its `__dict__`."""
 
@@ -127,33 +131,35 @@ def _resilient_class(base: type[Any]) -> type[Any]:
         self: Any, messages: list[list[BaseMessage]], *args: Any, **kwargs: Any
     ) -> LLMResult:
         model, plan = _plain(self, base)
-        if not plan.opens():
+        calls = _begun(plan, model, messages, args, kwargs)
+        if calls is None:
             return model.generate(messages, *args, **kwargs)
-        calls = [_Generation(plan, model, prompt, args, kwargs) for prompt in messages]
         return _joined([call.result(drive(call.prompt.exchange, call.make)) for call in calls])
 
     async def agenerate(
         self: Any, messages: list[list[BaseMessage]], *args: Any, **kwargs: Any
     ) -> LLMResult:
         model, plan = _plain(self, base)
-        if not plan.opens():
+        calls = _begun(plan, model, messages, args, kwargs)
+        if calls is None:
             return await model.agenerate(messages, *args, **kwargs)
-        calls = [_Generation(plan, model, prompt, args, kwargs) for prompt in messages]
         return _joined(
             [call.result(await adrive(call.prompt.exchange, call.amake)) for call in calls]
         )
 
     def stream(self: Any, input: Any, config: Any = None, **kwargs: Any) -> Iterator[Any]:
         model, plan = _plain(self, base)
-        if not plan.opens():
+        prompt = prompt_of(plan, model, lambda: messages_of(input), _callbacks(config), None)
+        if prompt is None:
             return model.stream(input, config, **kwargs)
-        return restreamed(plan, model, messages_of(input), config, kwargs)
+        return restreamed(prompt, model, config, kwargs)
 
     def astream(self: Any, input: Any, config: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
         model, plan = _plain(self, base)
-        if not plan.opens():
+        prompt = prompt_of(plan, model, lambda: messages_of(input), _callbacks(config), None)
+        if prompt is None:
             return model.astream(input, config, **kwargs)
-        return arestreamed(plan, model, messages_of(input), config, kwargs)
+        return arestreamed(prompt, model, config, kwargs)
 
     def bind_tools(self: Any, tools: Any, **kwargs: Any) -> Any:
         model, plan = _plain(self, base)
@@ -194,30 +200,41 @@ def _bound_alike(
         bind = getattr(other, method)
         try:
             bound.append(bind(what, **kwargs))
-        except (TypeError, ValueError):
-            known = {
-                name: kwargs[name] for name in ("tool_choice", "include_raw") if name in kwargs
-            }
-            bound.append(bind(what, **known))
+        except Exception:
+            known = {name: kwargs[name] for name in _COMMON if name in kwargs}
+            try:
+                bound.append(bind(what, **known))
+            except Exception as error:  # without this one there is less to fall back on
+                logger.warning("shearpin: a fallback cannot stand in here: %r", error)
     return bound
+
+
+def _begun(
+    plan: Plan,
+    model: Any,
+    messages: list[list[BaseMessage]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> list[_Generation] | None:
+    """The calls for some prompts; None where they are to be made as they are."""
+    named = {**dict(zip(("stop", "callbacks"), args, strict=False)), **kwargs}
+    calls: list[_Generation] = []
+    for each in messages:
+        given = list(each)
+        prompt = prompt_of(plan, model, lambda given=given: given, named.get("callbacks"), _read)
+        if prompt is None:
+            return None
+        calls.append(_Generation(prompt, model, dict(named)))
+    return calls
 
 
 class _Generation:
     """One prompt on its way through `generate`."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        model: Any,
-        messages: Sequence[BaseMessage],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> None:
-        named = dict(zip(("stop", "callbacks"), args, strict=False))
-        self.kwargs = {**named, **kwargs}
+    def __init__(self, prompt: Prompt, model: Any, kwargs: dict[str, Any]) -> None:
+        self.prompt = prompt
         self.model = model
-        callbacks = self.kwargs.get("callbacks")
-        self.prompt = Prompt(plan, model, messages, callbacks, _read)
+        self.kwargs = kwargs
 
     def make(self, step: Ask) -> LLMResult:
         messages = self.prompt.shortening.messages(step)
@@ -262,6 +279,10 @@ class _Generation:
         if self.kwargs.get("stop") is not None:
             kwargs["stop"] = self.kwargs["stop"]
         return kwargs
+
+
+def _callbacks(config: Any) -> object:
+    return config.get("callbacks") if config else None
 
 
 def _message(result: LLMResult) -> BaseMessage | None:

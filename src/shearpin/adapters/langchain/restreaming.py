@@ -7,15 +7,15 @@ begun anew only where the settings say so.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, closing
 from typing import Any, cast
 
-from langchain_core.messages import AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessageChunk
 
 from shearpin.adapters.answers import fault_of, fault_words, is_usable
 from shearpin.adapters.attempts import Attempt, attempting
-from shearpin.adapters.langchain.plans import AnyRunnable, Plan, Prompt, generic
+from shearpin.adapters.langchain.plans import AnyRunnable, Prompt, generic
 from shearpin.adapters.messages import MARK
 from shearpin.boundary.modelcalls import Ask, Step
 
@@ -29,14 +29,12 @@ class _Stream:
 
     def __init__(
         self,
-        plan: Plan,
+        prompt: Prompt,
         model: AnyRunnable,
-        messages: Sequence[BaseMessage],
         config: Mapping[str, Any] | None,
         kwargs: dict[str, Any],
     ) -> None:
-        callbacks = (config or {}).get("callbacks")
-        self.prompt = Prompt(plan, model, messages, callbacks, None)
+        self.prompt = prompt
         self.exchange = self.prompt.exchange
         self.model = model
         self.config = dict(config or {})
@@ -114,14 +112,13 @@ class _Stream:
 
 
 def restreamed(
-    plan: Plan,
+    prompt: Prompt,
     model: AnyRunnable,
-    messages: Sequence[BaseMessage],
     config: Mapping[str, Any] | None,
     kwargs: dict[str, Any],
 ) -> Iterator[Any]:
     """The parts of an answer, of the first attempt that gives one."""
-    stream = _Stream(plan, model, messages, config, kwargs)
+    stream = _Stream(prompt, model, config, kwargs)
     exchange = stream.exchange
     step: Step = exchange.call.first()
     while isinstance(step, Ask):
@@ -130,9 +127,9 @@ def restreamed(
             exchange.bounds.sleep(step.wait_seconds)
         attempt = stream.begin(step)
         try:
-            prompt = stream.prompt.shortening.messages(step)
+            messages = stream.prompt.shortening.messages(step)
             target, own, arguments = stream.target(step)
-            with closing(cast("Any", target).stream(prompt, own, **arguments)) as parts:
+            with closing(cast("Any", target).stream(messages, own, **arguments)) as parts:
                 while True:
                     with attempting(attempt):
                         chunk = next(parts, _END)
@@ -147,14 +144,13 @@ def restreamed(
 
 
 async def arestreamed(
-    plan: Plan,
+    prompt: Prompt,
     model: AnyRunnable,
-    messages: Sequence[BaseMessage],
     config: Mapping[str, Any] | None,
     kwargs: dict[str, Any],
 ) -> AsyncIterator[Any]:
     """`restreamed`, for asynchronous code."""
-    stream = _Stream(plan, model, messages, config, kwargs)
+    stream = _Stream(prompt, model, config, kwargs)
     exchange = stream.exchange
     step: Step = exchange.call.first()
     while isinstance(step, Ask):
@@ -163,9 +159,9 @@ async def arestreamed(
             await exchange.bounds.asleep(step.wait_seconds)
         attempt = stream.begin(step)
         try:
-            prompt = await stream.prompt.shortening.amessages(step)
+            messages = await stream.prompt.shortening.amessages(step)
             target, own, arguments = stream.target(step)
-            async with aclosing(cast("Any", target).astream(prompt, own, **arguments)) as parts:
+            async with aclosing(cast("Any", target).astream(messages, own, **arguments)) as parts:
                 while True:
                     with attempting(attempt):
                         chunk = await anext(parts, _END)
