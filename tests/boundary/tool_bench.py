@@ -62,7 +62,8 @@ class Bench:
             "uniform": lambda low, high: high,
             "fault": lambda where, error: self.faults.append((where, error)),
         }
-        self.runner = ToolCallRunner(self.store, classify, **{**settings, **options})
+        settings["classify"] = classify
+        self.runner = ToolCallRunner(self.store, **{**settings, **options})
 
     def __call__(
         self,

@@ -26,6 +26,7 @@ from shearpin.adapters.signals import Stop, stop_in
 from shearpin.adapters.timing import CutOff, atimed, timed
 from shearpin.adapters.toolroom import ToolRoom
 from shearpin.boundary.calls import CallInfo, Hooks, recorded
+from shearpin.boundary.categories import ErrorCategory
 from shearpin.boundary.inner import Inner, attempt_within, calls_within
 from shearpin.boundary.results import ResultArtifact, ToolResult
 from shearpin.boundary.runner import ToolCallRunner
@@ -178,6 +179,9 @@ class Job:
         artifact = cast("object", message.artifact)
         if isinstance(artifact, ResultArtifact):
             return artifact.result
+        if self.inner.raised is None and not self.inner.started:
+            name = self.asked.request.name  # the host has not even asked the tool
+            return ToolResult(False, ErrorCategory.DEGRADABLE, name, error_type="refused")
         return self.inner.raised or True
 
     def _perform(self, fallback: Fallback) -> Perform | None:

@@ -102,6 +102,8 @@ def _begun(run: Run, bounds: Bounds, id: UUID) -> EffectRefusedError | None:
     facts = run.state.judge.ask(lambda session: session.settings.tools.get(name), None)
     call = CallInfo(name, named, opened.call, bounds.thread, facts)
     if opened.held:
+        if outer is not None:
+            outer.started = True
         return _again(run, bounds, id, call)
     if outer is not None and outer.recorded == name:
         return None

@@ -17,15 +17,17 @@ class Inner:
     """What went on within one attempt at a tool call.
 
     Attributes:
+        started: whether the tool was reached: its host may answer a call by itself.
         calls: model and tool calls that were made.
         raised: what the tool has raised, also where the host has made an answer of it.
         recorded: name of the tool, where its effect is recorded; nobody within it records it again.
     """
 
-    __slots__ = ("calls", "raised", "recorded")
+    __slots__ = ("calls", "raised", "recorded", "started")
 
     def __init__(self, recorded: str = "") -> None:
         self.recorded = recorded
+        self.started = False
         self.calls = 0
         self.raised: BaseException | None = None
 
@@ -51,7 +53,7 @@ def raised_within(error: BaseException) -> None:
 @contextmanager
 def attempt_within(inner: Inner) -> Generator[None]:
     """One attempt, of which `inner` tells afterwards what went on."""
-    inner.calls, inner.raised = 0, None
+    inner.calls, inner.raised, inner.started = 0, None, False
     token = WITHIN.set(inner)
     try:
         yield
