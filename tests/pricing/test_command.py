@@ -87,10 +87,19 @@ def test_check(tmp_path: Path) -> None:
     assert 'models."m" is' in old.output and "confirm its date" in old.output
     assert 'models."nobody" is a factor' in old.output
     assert "aliases.\"d\" stands for 'openai/nothing'" in old.output
+    path.write_text('date = 2999-01-01\n[models."gpt-*"]\nfactor = "85"\n')
+    factor = run("check", str(path))
+    assert factor.exit_code == 1
+    assert "1 price, 0 aliases" in factor.output and "85 times the list price" in factor.output
     path.write_text("[models.m]\ninput = 1.5\n")
     wrong = run("check", str(path))
     assert wrong.exit_code == 2
     assert str(path) in wrong.stderr
+
+
+def test_explain_without_tokens_says_so() -> None:
+    assert "--input and --output" in run("explain", "gpt-4o").stderr
+    assert not run("explain", "gpt-4o", "--input", "1").stderr
 
 
 def test_help_tells_exit_codes() -> None:

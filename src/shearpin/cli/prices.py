@@ -141,6 +141,8 @@ def explain(
         raise click.UsageError("--cached and --written are part of --input, which is smaller")
     if reasoning > output_tokens:
         raise click.UsageError("--reasoning is part of --output, which is smaller")
+    if not input_tokens and not output_tokens:
+        click.echo("no tokens were given: name them with --input and --output", err=True)
     usage = TokenUsage(
         input=input_tokens - cached - written - written_1h,
         cache_read=cached,

@@ -29,6 +29,9 @@ from shearpin.pricing.policy import STALE_AFTER_DAYS
 
 __all__ = ["run_check", "run_explain", "run_list", "run_show"]
 
+_MOST_FACTOR = 10
+"""Above this a factor is rather a percentage that was written as a number."""
+
 
 def run_show(
     model: str, provider: str | None, at: datetime | None, file: Path | None, as_json: bool
@@ -140,10 +143,19 @@ def run_check(file: Path, stale_after_days: int | None) -> int:
         factor_of_one = not isinstance(entry, ModelPrice) and "*" not in name and "?" not in name
         if factor_of_one and book.price(name) is None:
             problems.append(f'models."{name}" is a factor of a price that is not known')
+        if not isinstance(entry, ModelPrice) and entry.times > _MOST_FACTOR:
+            problems.append(
+                f'models."{name}" is {entry.times} times the list price; a factor is a share '
+                'of it, such as "0.85"'
+            )
     for name, target in book.aliases.items():
         if book.price(name) is None:
             problems.append(f'aliases."{name}" stands for {target!r}, which has no known price')
-    click.echo(f"{file}: {len(book.prices)} prices, {len(book.aliases)} aliases")
+    prices, aliases = len(book.prices), len(book.aliases)
+    click.echo(
+        f"{file}: {prices} price{'' if prices == 1 else 's'}, "
+        f"{aliases} alias{'' if aliases == 1 else 'es'}"
+    )
     for problem in problems:
         click.echo(f"  {problem}")
     return 1 if problems else 0

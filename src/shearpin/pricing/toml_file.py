@@ -92,7 +92,8 @@ class _Reader:
             self._text(f'aliases."{name}"', target)
             if str(target).strip().lower() in {alias.strip().lower() for alias in aliases}:
                 raise self._wrong(
-                    f'aliases."{name}"', f"stands for another alias; name {target!r}'s model here"
+                    f'aliases."{name}"',
+                    f"stands for another alias; name the model of {target!r} here",
                 )
         return Overrides(prices, behind, cast("dict[str, str]", aliases), days)
 
