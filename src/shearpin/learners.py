@@ -24,8 +24,14 @@ __all__ = ["Learner", "Learns"]
 
 
 class Learner(Protocol):
-    """Learns from runs that are over."""
+    """Learns from runs that are over.
 
+    Attributes:
+        blocking: whether it may wait for a disk or a network.
+    """
+
+    @property
+    def blocking(self) -> bool: ...
     def learn(self, report: Report) -> object: ...
 
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 
 import shearpin
 from shearpin import ConfigError, ToolFacts
@@ -28,6 +29,8 @@ from shearpin.stores import MemoryStore
 from shearpin.testing import StrictProvider, asks_for
 from shearpin.verdicts import Nudge, Reroute
 from tests.adapters.builds import react_builder
+from tests.adapters.interventions import HEEDS, stubborn
+from tests.adapters.test_ways import taking_notes
 from tests.core.driving import Call, Driver
 
 LOOP = Finding("repeat", "repeat", "k", Severity.NUDGE, 3, 3, 1, 3, refuses=("k",))
@@ -276,13 +279,30 @@ def test_a_guard_chooses_records_and_learns(tmp_path: Path) -> None:
     assert report.to_json()["interventions"]
 
 
-async def test_a_guard_learns_on_an_event_loop_too() -> None:
-    choices = Choices(seed=1)
+@pytest.mark.parametrize("kept", [True, False])
+async def test_a_guard_learns_on_an_event_loop_too(kept: bool, tmp_path: Path) -> None:
+    choices = Choices(tmp_path / "choices.json" if kept else None, seed=1)
+    assert choices.blocking is kept
     model = StrictProvider(lambda call, asked: asks_for(("look", {"place": "desk"})))
     app = shearpin.guard(react_builder(model, [look]).compile(), choices=choices)
     await app.ainvoke({"messages": [("user", "open it")]})
     await asyncio.get_running_loop().shutdown_default_executor()
     assert choices.arms()
+
+
+def test_a_rollback_is_carried_out_where_it_was_chosen() -> None:
+    choices = Choices(wordings=("plain",), block=False, ways=("rollback",))
+    for _ in range(60):
+        choices.learn(outcome("rollback", "pivoted", verdict="rollback"))
+    app = shearpin.guard(
+        taking_notes(stubborn(HEEDS["rollback"]), InMemorySaver()), choices=choices
+    )
+    config: Any = {"configurable": {"thread_id": "t"}}
+    values = app.invoke({"messages": [("user", "go")], "log": ["asked"], "last": "-"}, config)
+    assert values["log"] == ["asked", "step 1"], "the state went back"
+    (way,) = [one for one in app.report(config).interventions if one.verdict == "rollback"]
+    assert (way.template, way.acted, way.after) == ("rollback", True, "finished")
+    assert [arm.given for arm in choices.arms() if arm.name == "rollback"] == [61]
 
 
 def test_a_file_may_ask_for_all_of_it(tmp_path: Path) -> None:

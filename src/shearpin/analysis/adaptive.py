@@ -193,6 +193,11 @@ class Adaptive:
         self._learnt = Learnt.from_json(self._kept.read())
 
     @property
+    def blocking(self) -> bool:
+        """Whether learning may wait for a disk or a network."""
+        return self._kept.blocking
+
+    @property
     def patience(self) -> float:
         """What new conversations are judged with."""
         return float(self._learnt.patience(self.workflow))

@@ -116,6 +116,11 @@ class Choices:
         self._lock = threading.Lock()
         self._counts = _read(self._kept.read())
 
+    @property
+    def blocking(self) -> bool:
+        """Whether learning may wait for a disk or a network."""
+        return self._kept.blocking
+
     def __getstate__(self) -> dict[str, object]:
         """All but the lock, so that a guard can be copied and sent to other processes."""
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}

@@ -52,6 +52,11 @@ class Kept:
         elif place is not None:
             self._store = open_store(place)
 
+    @property
+    def blocking(self) -> bool:
+        """Whether reading and writing may wait for a disk or a network."""
+        return self._path is not None or (self._store is not None and self._store.blocking)
+
     def __getstate__(self) -> dict[str, object]:
         """All but the lock, so that a guard can be copied and sent to other processes."""
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
