@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import sqlite3
 import stat
@@ -49,6 +50,17 @@ def test_a_store_stays_where_it_was_opened(tmp_path: Path, monkeypatch: pytest.M
     assert not list((tmp_path / "elsewhere").iterdir())
     assert repr(store) == f"SqliteStore({str(tmp_path / 'records.db')!r})"
     store.close()
+
+
+def test_a_pickled_store_is_the_same_file_opened_anew(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "records.db", busy_seconds=7, durable=False)
+    store.put("a", "1")
+    other = pickle.loads(pickle.dumps(store))
+    assert other.get("a") == store.get("a")
+    assert (other.path, other._busy_seconds, other._durable) == (store.path, 7, False)
+    store.close()
+    assert other.put("a", "2") is not None
+    other.close()
 
 
 def test_what_is_no_database_is_left_as_it_is(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 Contract: every change is one `BEGIN IMMEDIATE` transaction in WAL mode, flushed to disk before it
 is answered, so that a process that is killed in mid-write leaves the last whole state. The file is
-made for its owner alone. One connection per process, behind a lock; after a fork the child opens
-its own. Entries expire by the machine's wall clock, which other processes share.
+made for its owner alone. One connection per process, behind a lock; after a fork, and where it was
+pickled, another process opens its own. Entries expire by the machine's wall clock, which other processes share.
 """
 
 from __future__ import annotations
@@ -81,6 +81,10 @@ class SqliteStore:
 
     def __repr__(self) -> str:
         return f"SqliteStore({str(self.path)!r})"
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        """A copy in another process opens the file anew."""
+        return (_opened_anew, (self.path, self._busy_seconds, self._durable, self._now))
 
     def get(self, key: str) -> Entry | None:
         """See `Store.get`."""
@@ -211,6 +215,10 @@ class SqliteStore:
             db.close()
             raise
         return db
+
+
+def _opened_anew(path: Path, busy_seconds: float, durable: bool, now: clock.Clock) -> SqliteStore:
+    return SqliteStore(path, busy_seconds=busy_seconds, durable=durable, now=now)
 
 
 def _create_for_owner(path: Path) -> None:
