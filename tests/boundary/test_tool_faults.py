@@ -20,7 +20,7 @@ from shearpin.boundary import Boundary, Cached, Effects, Retries, ToolPolicy
 from shearpin.core.tools import ToolFacts
 from tests.boundary.failing import faultless, run
 from tests.boundary.tool_agents import HELLO, answered, made, script, tool_node
-from tests.boundary.tool_bench import Outcomes
+from tests.boundary.tool_bench import PRICES, Outcomes
 from tests.hosts.injector import InjectedError, calls_of, fault_in
 
 HOMES = (
@@ -120,9 +120,9 @@ def called(how: str) -> dict[str, CodeType]:
     }
 
 
+@PRICES
 @pytest.mark.parametrize(("how", "nth"), [("invoke", 1), ("ainvoke", 2)])
 def test_any_function_may_fail(how: str, nth: int) -> None:
-    pytest.importorskip("genai_prices")
     most = {"good": 1, "flaky": 2, "send": 1, "bad": 1, "kept": 2}
     play = Play()
     assert answered(play.turn(how))["bad"].status == "error"

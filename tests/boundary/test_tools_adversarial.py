@@ -34,7 +34,7 @@ from shearpin.stores import MemoryStore
 from shearpin.testing import StrictProvider, asks_for
 from tests.boundary.failing import faultless, run
 from tests.boundary.tool_agents import AGAIN, HELLO, THREAD, answered, made, script, tool_node
-from tests.boundary.tool_bench import READ, Bench, Outcomes
+from tests.boundary.tool_bench import PRICES, READ, Bench, Outcomes
 
 each_way = pytest.mark.parametrize("how", ["invoke", "ainvoke"])
 ONCE = ToolPolicy(effect=Effects())
@@ -393,6 +393,7 @@ def test_a_wait_that_makes_no_sense_is_none(asked: float, how: str) -> None:
     assert all(wait >= 0 for wait in bench.waits)
 
 
+@PRICES
 @each_way
 def test_the_time_that_is_left_is_not_waited_away(how: str, waits: list[float]) -> None:
     outcomes = Outcomes(REFUSED)
@@ -408,6 +409,7 @@ def test_the_time_that_is_left_is_not_waited_away(how: str, waits: list[float]) 
     assert sum(waits) < 30
 
 
+@PRICES
 def test_a_sub_agent_a_retry_and_a_fallback_spend_from_one_budget() -> None:
     outcomes = Outcomes(REFUSED)
     policy = ToolPolicy(fallbacks=[made("backup", outcomes)], retries=Retries(attempts=5))

@@ -34,7 +34,7 @@ from tests.boundary.tool_agents import (
     script,
     tool_node,
 )
-from tests.boundary.tool_bench import Outcomes
+from tests.boundary.tool_bench import PRICES, Outcomes
 
 each_way = pytest.mark.parametrize("how", ["invoke", "ainvoke"])
 
@@ -205,6 +205,7 @@ def test_a_node_that_the_host_runs_again_acts_once() -> None:
 # -- where nobody can answer -----------------------------------------------------------------------
 
 
+@PRICES
 @each_way
 def test_a_plain_node_is_refused_a_second_effect_with_the_first_result(how: str) -> None:
     sent = Outcomes("sent", "sent twice")
@@ -297,6 +298,7 @@ def test_a_record_is_begun_once_where_tool_and_run_both_ask_for_it() -> None:
     assert outcomes.calls == 1
 
 
+@PRICES
 def test_resilient_tools_count_in_the_run_that_they_are_called_in() -> None:
     outcomes = Outcomes(REFUSED, "found")
     search = resilient(made("search", outcomes), retries=Retries(base_seconds=0.0))
@@ -477,6 +479,7 @@ async def test_an_outer_cancellation_leaves_a_wait_at_once(monkeypatch: pytest.M
     assert outcomes.calls == 1
 
 
+@PRICES
 def test_a_wait_is_no_working_time(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
     monkeypatch.setattr("shearpin.clock.sleep", clock.advance)

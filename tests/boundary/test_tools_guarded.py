@@ -34,7 +34,7 @@ from tests.boundary.tool_agents import (
     script,
     tool_node,
 )
-from tests.boundary.tool_bench import Outcomes
+from tests.boundary.tool_bench import PRICES, Outcomes
 
 each_host = pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
 each_way = pytest.mark.parametrize("how", HOW)
@@ -191,6 +191,7 @@ def test_wrapped_tool_calls_of_the_host_still_happen() -> None:
 # -- the budget and the detectors ------------------------------------------------------------------
 
 
+@PRICES
 @each_host
 def test_each_attempt_is_charged(host: Any) -> None:
     outcomes = Outcomes(SLOW, SLOW, "found")
@@ -205,6 +206,7 @@ def test_each_attempt_is_charged(host: Any) -> None:
     assert not scope.held
 
 
+@PRICES
 def test_there_is_no_attempt_without_room() -> None:
     outcomes = Outcomes(SLOW)
     budget = shearpin.Budget(tool_calls=2)
@@ -222,6 +224,7 @@ def test_there_is_no_attempt_without_room() -> None:
     assert scope.spent["tool_calls"] == 2
 
 
+@PRICES
 def test_a_call_that_was_not_made_costs_nothing() -> None:
     tools = [made("send", Outcomes("sent"))]
     calls = [("send", {"query": "ann"})]
@@ -303,6 +306,7 @@ def test_the_same_message_is_sent_once() -> None:
     assert any("done this already" in text for text in said)
 
 
+@PRICES
 def test_another_tool_that_stands_in_is_charged_and_answers() -> None:
     backup = Outcomes("from the backup")
     policy = ToolPolicy(fallbacks=[Cached(), made("backup", backup), Static("never")])

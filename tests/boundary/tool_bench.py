@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
+
+import pytest
 
 from shearpin.boundary import Availability, Retries, ToolPolicy, ToolResult, classify
 from shearpin.boundary.availability import AvailabilityBreaker
@@ -16,6 +19,9 @@ from shearpin.stores import MemoryStore, Store
 from shearpin.testing import ManualClock
 
 HOW = ("sync", "async")
+PRICES = pytest.mark.skipif(
+    find_spec("genai_prices") is None, reason="budgets need genai-prices, which is not installed"
+)
 READ = ToolFacts(read_only=True)
 START = 1_700_000_000.0
 
