@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.cache.memory import InMemoryCache
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.errors import GraphInterrupt
+from langgraph.errors import GraphInterrupt, GraphRecursionError
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
@@ -685,8 +686,6 @@ def test_a_rollback_without_a_conversation() -> None:
 
 def test_a_loop_is_left_before_its_onset() -> None:
     """The run is warned of a loop, then fails: it goes back to before the loop began."""
-    from langchain.agents import create_agent
-
     asked: list[int] = []
 
     def script(messages: Any, call: int) -> Any:
@@ -707,6 +706,81 @@ def test_a_loop_is_left_before_its_onset() -> None:
     assert "door: nothing" in said
     assert "desk: nothing" not in said
     assert said[-1] == "another way"
+
+
+# -- no steps left --------------------------------------------------------------------------------
+
+
+def endless(saver: Any) -> Any:
+    model = StrictProvider(lambda messages, call: asks_for(("look", {"place": f"room {call}"})))
+    return create_agent(model, [look], checkpointer=saver)
+
+
+@each_way
+@pytest.mark.parametrize("limit", [4, 5], ids=["after the model", "after the tools"])
+def test_a_run_without_steps_left_ends_normally(limit: int, how: str) -> None:
+    graph = shearpin.guard(endless(InMemorySaver()), boundary=True)
+    config = {**THREAD, "recursion_limit": limit}
+    values = run(graph, how, HELLO, config)
+    words = texts(values["messages"])[-1]
+    assert words.startswith("This could not be finished: it took more steps than are allowed")
+    assert graph.get_state(THREAD).next == ()
+    assert graph.report(THREAD).reason == "failures:recursion_limit"
+    assert not graph.report(THREAD).boundary.abnormal
+    faultless(values["messages"])
+    later = run(graph, how, {"messages": [HumanMessage("and?", id="h2")]}, config)
+    assert len(later["messages"]) > len(values["messages"]) + 2
+    faultless(later["messages"])
+
+
+@each_way
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"boundary": Boundary(on={"recursion_limit": "raise"})},
+        {"boundary": Boundary(on={GraphRecursionError: "raise"})},
+        {"boundary": Boundary(nodes=["other"])},
+        {"boundary": True, "mode": "observe"},
+        {},
+    ],
+    ids=["type", "class", "nodes", "observe", "none"],
+)
+def test_or_raises_as_before(how: str, options: dict[str, Any]) -> None:
+    graph = shearpin.guard(endless(InMemorySaver()), **options)
+    with pytest.raises(GraphRecursionError):
+        run(graph, how, HELLO, {**THREAD, "recursion_limit": 4})
+
+
+@each_way
+def test_a_run_that_needs_all_of_its_steps_is_let_be(how: str) -> None:
+    fails = Failing(lambda messages, call: True)
+    for limit in range(1, 6):
+        config = {**THREAD, "recursion_limit": limit}
+        try:
+            expected = texts(run(plan_graph(fails), how, HELLO, config)["messages"])
+        except GraphRecursionError:
+            continue
+        graph = shearpin.guard(plan_graph(fails), boundary=True)
+        assert texts(run(graph, how, HELLO, config)["messages"]) == expected
+        assert graph.report(THREAD).boundary.errors == 0
+        return
+    pytest.fail("no limit was enough")
+
+
+@each_way
+def test_a_subgraph_without_steps_left_fails_in_its_node(how: str) -> None:
+    child: StateGraph[Any] = StateGraph(Log)
+    child.add_node("round", lambda state: {"said": ["round"]})
+    child.add_edge(START, "round")
+    child.add_edge("round", "round")
+    parent: StateGraph[Any] = StateGraph(Log)
+    parent.add_node("team", child.compile().with_config(recursion_limit=3))
+    parent.add_node("last", lambda state: {"said": ["last"]})
+    parent.add_edge(START, "team")
+    parent.add_edge("team", "last")
+    boundary = Boundary(substitute={"team": {"said": ["no team"]}})
+    graph = shearpin.guard(parent.compile(), boundary=boundary)
+    assert run(graph, how, {"said": []})["said"] == ["no team", "last"]
 
 
 # -- wrapping -------------------------------------------------------------------------------------

@@ -26,6 +26,9 @@ from shearpin.switch import SWITCH
 from shearpin.verdicts import PROCEED, Halt
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
+    from shearpin.adapters.langgraph.plans import NodePlan
     from shearpin.adapters.run import Run
     from shearpin.boundary.availability import AvailabilityBreaker
     from shearpin.boundary.boundary import Boundary
@@ -161,6 +164,12 @@ class Bounds:
                     del self._tasks[next(iter(self._tasks))]
                 peers = self._tasks[key] = set()
             peers.add(place.task)
+
+    def left(self, run: Run, plan: NodePlan, agent: str, config: RunnableConfig) -> None:
+        """A node has done its work; the run may have no steps left to go on."""
+        from shearpin.adapters.langgraph.laststep import end_in_last_step
+
+        end_in_last_step(run, plan, agent, config)
 
     def peers(self, metadata: Mapping[str, object]) -> int:
         """How many nodes have been executed so far in the same superstep of the same graph."""

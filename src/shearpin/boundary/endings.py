@@ -40,6 +40,7 @@ _WHY: dict[Language, dict[str, str]] = {
         "context_length": "there was more to read than the model can take",
         "content_filter": "the answer was withheld by a content filter",
         "invalid_request": "a service that it needs refused the request",
+        "recursion_limit": "it took more steps than are allowed",
     },
     "zh": {
         "authentication": "所需的服务没有接受我们的凭证",
@@ -53,6 +54,7 @@ _WHY: dict[Language, dict[str, str]] = {
         "context_length": "内容超出了模型能够读取的长度",
         "content_filter": "回答被内容过滤器拦截",
         "invalid_request": "所需的服务拒绝了请求",
+        "recursion_limit": "步骤数超过了上限",
     },
 }
 _OTHER: dict[Language, dict[ErrorCategory, str]] = {

@@ -17,9 +17,19 @@ from langgraph.types import RetryPolicy
 
 from shearpin.adapters.langgraph.compat import AnyGraph, AnyNode
 
-__all__ = ["attempt_of", "has_handler", "has_policy", "policy_for", "rerun", "written"]
+__all__ = [
+    "attempt_of",
+    "has_handler",
+    "has_policy",
+    "leads_on",
+    "policy_for",
+    "rerun",
+    "supersteps_left",
+    "written",
+]
 
 _CONFIGURABLE = "configurable"
+_LEADING = ("branch:to:", "join:", "__pregel_tasks")
 _READ = "__pregel_read"
 _RESUMING = "__pregel_resuming"
 _RUNTIME = "__pregel_runtime"
@@ -69,6 +79,18 @@ def _counting_anew(scratchpad: Any) -> Any:
         calls._counter = None
     kind = cast("Callable[[], Any]", type(scratchpad.interrupt_counter))
     return dataclasses.replace(scratchpad, interrupt_counter=kind(), subgraph_counter=kind())
+
+
+def supersteps_left(config: RunnableConfig) -> int | None:
+    """How many supersteps the graph may still make, this one included; None: it does not say."""
+    scratchpad = _values(config).get(_SCRATCHPAD)
+    step, stop = getattr(scratchpad, "step", None), getattr(scratchpad, "stop", None)
+    return stop - step if isinstance(step, int) and isinstance(stop, int) else None
+
+
+def leads_on(channel: object) -> bool:
+    """Whether a write to a channel makes a node run in the next superstep."""
+    return isinstance(channel, str) and channel.startswith(_LEADING)
 
 
 def attempt_of(config: RunnableConfig) -> int:

@@ -8,8 +8,7 @@ node's own first writer only, never into channels of its own. A fault of this la
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
@@ -18,9 +17,6 @@ from shearpin.adapters.bounds import Bounds
 from shearpin.adapters.calls import HANDLER
 from shearpin.adapters.langgraph.chunks import Chunks
 from shearpin.adapters.langgraph.compat import (
-    AnyGraph,
-    AnyNode,
-    AnyRunnable,
     executable_with,
 )
 from shearpin.adapters.langgraph.delta import delta_of
@@ -28,9 +24,10 @@ from shearpin.adapters.langgraph.exchanging import exchanged
 from shearpin.adapters.langgraph.hearing import hear, watch_history
 from shearpin.adapters.langgraph.lending import history_key, lent
 from shearpin.adapters.langgraph.pausing import ask_anew
+from shearpin.adapters.langgraph.plans import NodePlan, Visit
 from shearpin.adapters.langgraph.reviewing import reviewed
 from shearpin.adapters.langgraph.speaking import Unlending
-from shearpin.adapters.langgraph.stopping import AFTER_HOOK, Endings
+from shearpin.adapters.langgraph.stopping import AFTER_HOOK
 from shearpin.adapters.langgraph.turning import back_again, other_way, remember, way_to_end
 from shearpin.adapters.metering import ends_here, refused_before
 from shearpin.adapters.places import place_of
@@ -47,58 +44,6 @@ if TYPE_CHECKING:
 __all__ = ["GuardedNode", "NodePlan", "Visit"]
 
 _MOST_ANSWERS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class NodePlan:
-    """What is known of a node when it is guarded.
-
-    Attributes:
-        graph: the graph it belongs to.
-        name: the node's name.
-        node: the node as it was.
-        bound: the node's main part, guarded where it is a subgraph or a tool node.
-        inner: what LangGraph would execute: `bound` and the writers.
-        endings: how its graph is ended.
-        merged: channels of its graph that merge updates.
-        answers: whether it answers tool calls itself, also those of a stopped run.
-        contains: whether it is a graph, whose nodes report for themselves.
-        cached: whether its writes may be kept for other runs.
-        patches: whether it answers calls with unreadable arguments itself.
-    """
-
-    graph: AnyGraph
-    name: str
-    node: AnyNode
-    bound: AnyRunnable
-    inner: AnyRunnable
-    endings: Endings
-    merged: frozenset[str]
-    answers: bool
-    contains: bool
-    cached: bool
-    patches: bool
-
-    @property
-    def quiet(self) -> bool:
-        """Nobody reads a conversation here that could be lent anything."""
-        return self.answers or self.contains or self.endings.channel is None
-
-    @property
-    def runs_when_stopped(self) -> bool:
-        """After-hooks run in a stopped run, and tool nodes answer what was asked for."""
-        return self.answers or self.name.endswith(AFTER_HOOK)
-
-
-class Visit(NamedTuple):
-    """One execution of a node."""
-
-    task: str
-    agent: str
-    input: Any
-    inner: AnyRunnable
-    halt: Halt | None = None
-    models: int = 0
 
 
 class GuardedNode(Runnable[Any, Any]):
@@ -238,7 +183,7 @@ class GuardedNode(Runnable[Any, Any]):
             remember(run, plan, input, config)
             if run.speakers:
                 watch_history(run, plan.endings.channel, place.agent, input, config)
-            visit = Visit(place.task, place.agent, input, plan.inner, models=run.models)
+            visit = Visit(place.task, place.agent, input, plan.inner, None, run.models, config)
             if run.state.people.asks(plan.name) and not plan.quiet:
                 visit = reviewed(run, plan, visit)
                 if visit.halt is not None or visit.inner is not plan.inner:
@@ -259,6 +204,8 @@ class GuardedNode(Runnable[Any, Any]):
                 delta = delta_of(output, visit.input, self.plan.merged, run.ways.state_key)
             run.after(NodeLeft(run.now(), self.plan.name, visit.task, visit.agent, delta))
             run.numbers.forget(visit.task)
+            if run.boundary is not None and visit.config is not None:
+                run.boundary.left(run, self.plan, visit.agent, visit.config)
         except Exception as error:
             run.fault("nodes.left", error)
         return output
