@@ -135,7 +135,7 @@ def test_a_run_that_was_stopped_is_followed_by_a_fresh_one() -> None:
 # -- compaction ------------------------------------------------------------------------------------
 
 
-LAPS = 7
+LAPS = 6
 """So many calls are a block without compaction, and a hint at most with it."""
 
 
