@@ -471,7 +471,7 @@ def test_tools_of_langchain_may_stand_in_for_functions() -> None:
         raise ValueError
 
     assert resilient(search, fallbacks=[backup])("x").output == "from the backup"
-    found = asyncio.run(resilient(asearch, fallbacks=[backup])("x"))  # type: ignore[arg-type]
+    found = asyncio.run(resilient(asearch, fallbacks=[backup])("x"))
     assert found.output == "from the backup"
 
 

@@ -12,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 import shearpin
 from shearpin.boundary import (
+    Availability,
     Boundary,
     Cached,
     Effects,
@@ -115,6 +116,7 @@ def test_what_passes_by_itself_is_tried_again(host: Any, how: str, waits: list[f
     assert answered(messages)["search"].content == "found"
     assert outcomes.calls == 3
     assert len(waits) == 2
+    assert app.report().spend.tool_calls == 1  # for the rules it is one call
 
 
 @each_host
@@ -339,6 +341,23 @@ def test_the_last_good_answer_is_given_with_its_age(monkeypatch: pytest.MonkeyPa
     assert str(message.content).startswith("[search is down (network); this is its answer from ")
     assert str(message.content).endswith("\nfresh")
     assert message.artifact["degraded"] == "cached"
+
+
+@each_way
+def test_a_tool_that_is_down_is_not_waited_for(how: str) -> None:
+    down = Outcomes(SLOW)
+    rounds = [[("search", {"query": str(n)})] for n in range(9)]
+    app = guarded(
+        tool_node([made("search", down)], script(*rounds)),
+        tools=READS,
+        boundary=Boundary(availability=Availability(min_calls=4), error_budget=None),
+    )
+    messages = run(app, how, HELLO)["messages"]
+    faultless(messages)
+    assert down.calls == 4
+    last = answered(messages)["search"]
+    assert str(last.content).startswith("search was not run: it keeps failing, and is left alone")
+    assert last.artifact["error_type"] == "unavailable"
 
 
 # -- modes -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypedDict, Unpack, cast, overload
 
@@ -59,8 +59,8 @@ class Wraps(Protocol):
     def __call__(self, target: BaseTool) -> BaseTool: ...
     @overload
     def __call__(  # pyright: ignore[reportOverlappingOverload] - the narrower one is meant
-        self, target: Callable[P, Awaitable[object]]
-    ) -> Callable[P, Awaitable[ToolResult]]: ...
+        self, target: Callable[P, Coroutine[object, object, object]]
+    ) -> Callable[P, Coroutine[object, object, ToolResult]]: ...
     @overload
     def __call__(self, target: Callable[P, object]) -> Callable[P, ToolResult]: ...
 
@@ -69,8 +69,8 @@ class Wraps(Protocol):
 def resilient(target: BaseTool, **options: Unpack[Options]) -> BaseTool: ...
 @overload
 def resilient(  # pyright: ignore[reportOverlappingOverload] - the narrower one is meant
-    target: Callable[P, Awaitable[object]], **options: Unpack[Options]
-) -> Callable[P, Awaitable[ToolResult]]: ...
+    target: Callable[P, Coroutine[object, object, object]], **options: Unpack[Options]
+) -> Callable[P, Coroutine[object, object, ToolResult]]: ...
 @overload
 def resilient(
     target: Callable[P, object], **options: Unpack[Options]

@@ -76,13 +76,14 @@ _ADVICE: dict[Language, dict[str, str]] = {
     },
 }
 
-_EFFECTS: dict[Language, dict[str, str]] = {
+_REFUSALS: dict[Language, dict[str, str]] = {
     "en": {
         "done": "{tool} was not run: it has done this already.",
         "in_progress": "{tool} was not run: the same call is under way already. Do not repeat it; check later what came of it.",
         "outcome_unknown": "{tool} was not run: no answer came back when this was last tried, so it may or may not have happened. Verify with a read before trying again; do not repeat it blindly.",
         "too_soon": "{tool} was not run: it was used a moment ago. Wait {wait} before the next one, or go on without it.",
         "too_many": "{tool} was not run: it has been used as often as is allowed here. Do not call it again; say in your answer what is left to do.",
+        "down": "{tool} was not run: it keeps failing, and is left alone for {wait}. Do something else first and try again later, or answer without it.",
         "given_up": "{tool} was given up, because another call of the same step has failed for good.{unknown} Call it again only if it is still of use.",
         "store": "{tool} was not run: whether this has happened before cannot be looked up now. Do something else first, or say in your answer what is left to do.",
     },
@@ -92,6 +93,7 @@ _EFFECTS: dict[Language, dict[str, str]] = {
         "outcome_unknown": "{tool} 没有运行：上次尝试没有收到答复，它可能已经生效，也可能没有。请先用只读操作核实，不要盲目重复。",
         "too_soon": "{tool} 没有运行：刚刚才用过。请等待 {wait} 再用，或者不用它继续。",
         "too_many": "{tool} 没有运行：次数已达上限。不要再调用；请在回答中说明还有什么没有完成。",
+        "down": "{tool} 没有运行：它一直失败，暂停使用 {wait}。请先做别的，稍后再试，或者不用它直接回答。",
         "given_up": "{tool} 已放弃，因为同一步骤中的另一个调用彻底失败。{unknown}只有仍然需要时才再次调用。",
         "store": "{tool} 没有运行：现在无法查明它以前是否已经发生。请先做别的，或者在回答中说明还有什么没有完成。",
     },
@@ -138,7 +140,9 @@ def failure_words(
     """What the model reads about a tool call that has failed, or was not to be made."""
     wait = "" if retry_after is None else seconds_words(retry_after, language)
     kind = kind or "unknown"
-    refusal = _EFFECTS[language].get(kind)
+    if kind == "unavailable" and attempts == 0:
+        kind = "down"
+    refusal = _REFUSALS[language].get(kind)
     if refusal is not None:
         return refusal.format(tool=tool, wait=wait, unknown=_MAY_HAVE[language] if unknown else "")
     reason, tries = _reason(kind, language), _tries(attempts, elapsed, language)
