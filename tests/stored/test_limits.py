@@ -152,6 +152,9 @@ def test_a_locked_file_is_named(tmp_path: Path) -> None:
     [
         ("UPDATE checkpoints SET type = 'msgpack+aes'", "stored as 'msgpack+aes'"),
         ("UPDATE checkpoints SET checkpoint_id = 'f' || checkpoint_id", "dated in the future"),
+        ("UPDATE checkpoints SET checkpoint = X'c1'", "it cannot be read"),
+        ("UPDATE checkpoints SET checkpoint = X'80'", "it cannot be read: KeyError"),
+        ("UPDATE checkpoints SET metadata = 'no json'", "it cannot be read: JSONDecodeError"),
         (
             "UPDATE checkpoints SET metadata = '{\"counters_since_delta_snapshot\": {}}'",
             "DeltaChannel",

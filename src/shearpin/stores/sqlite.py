@@ -3,7 +3,8 @@
 Contract: every change is one `BEGIN IMMEDIATE` transaction in WAL mode, flushed to disk before it
 is answered, so that a process that is killed in mid-write leaves the last whole state. The file is
 made for its owner alone. One connection per process, behind a lock; after a fork, and where it was
-pickled, another process opens its own. Entries expire by the machine's wall clock, which other processes share.
+pickled, another process opens its own. Entries expire by the machine's wall clock, which other
+processes share.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from shearpin.adapters.langgraph.stored.records import (
     Threads,
     UnreadableError,
 )
-from shearpin.errors import StoreError
+from shearpin.errors import ShearpinError, StoreError
 
 __all__ = ["is_lasting", "look_through", "mend_stored"]
 
@@ -43,6 +43,10 @@ def look_through(
             found = diagnose(stored, key, root=standing, give_up=give_up, language=language)
         except UnreadableError as error:
             found, stored = Diagnosis(head, left=str(error)), None
+        except ShearpinError:
+            raise  # the database, not this conversation
+        except Exception as error:  # whatever may stand in a database that others write to
+            found, stored = Diagnosis(head, left=f"it cannot be read: {error!r}"), None
         if not head.namespace:
             thread, root = head.thread, found.standing
         yield found, stored
