@@ -198,6 +198,26 @@ def test_an_agent_within_an_agent_within_a_tool() -> None:
     assert ("block", "tools/tools") in acted(guarded)
 
 
+def test_an_agent_with_a_memory_of_its_own() -> None:
+    """Its checkpointer and its thread are what they were."""
+    kept = saver()
+    inner: Any = create_agent(stubborn(HEEDS["block"]), [look], name="searcher", checkpointer=kept)
+    own = {"configurable": {"thread_id": "inner"}}
+
+    @tool
+    def delegate(question: str) -> str:
+        """Ask the searcher."""
+        return text_of(inner.invoke({"messages": [("user", question)]}, own))
+
+    _, app = boss(delegate)
+    guarded: Any = shearpin.guard(app)
+    assert guarded.invoke(HELLO, THREAD)["messages"][-1].content == "The drawer is locked."
+    assert "block" in {verdict for verdict, _ in acted(guarded)}
+    remembered = inner.get_state(own).values["messages"]
+    assert remembered[-1].content == "The drawer is locked."
+    assert_valid(remembered)
+
+
 def test_the_tool_that_others_see_is_the_users_own() -> None:
     from langchain.agents.middleware import wrap_tool_call
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import dis
 import functools
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import CellType, CodeType, FunctionType
 from typing import Any, Final, NamedTuple, cast
@@ -31,6 +32,11 @@ _WIDEST: Final = 64
 _OPAQUE: Final = frozenset({"globals", "locals", "vars", "exec", "eval"})
 _REBINDS: Final = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
 _CONTAINERS: Final = (dict, list, tuple)
+_MORE: Final = (
+    ("__annotate__", "__type_params__")
+    if sys.version_info >= (3, 14)
+    else ("__annotations__", "__type_params__")
+)
 _CHAINS: Final = (RunnableSequence, RunnableBindingBase, BaseChatModel)
 _FUNCTIONS: Final = ("func", "afunc")
 
@@ -194,7 +200,9 @@ class _Copies:
         twin = FunctionType(
             function.__code__, space, function.__name__, function.__defaults__, fresh
         )
-        twin.__annotations__ = function.__annotations__
+        for name in _MORE:
+            if hasattr(function, name):
+                setattr(twin, name, getattr(function, name))
         twin.__doc__, twin.__qualname__ = function.__doc__, function.__qualname__
         twin.__module__ = function.__module__
         twin.__dict__.update(function.__dict__)
