@@ -398,3 +398,34 @@ def test_a_guarded_child_of_an_unguarded_parent_is_kept_too() -> None:
     parent().invoke(HELLO, THREAD)
     assert held(store)["sequence"] > first["sequence"]
     assert held(store)["turn"] == 2
+
+
+@pytest.mark.parametrize("how", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("blocking", [False, True])
+async def test_saving_before_each_call(how: str, blocking: bool) -> None:
+    """What is set aside for a call is in the store before the call is made."""
+    store = MemoryStore()
+    store.blocking = blocking
+    seen: list[int] = []
+
+    def script(messages: Any, call: int) -> Any:
+        seen.append(held(store)["sequence"])
+        return asks_for(("look", {"place": f"room {call}"})) if call < 3 else "done"
+
+    model = StrictProvider(script)
+    app: Any = shearpin.guard(react(model), state=store, save_every="call", budget="9 calls")
+    if how == "invoke":
+        app.invoke(HELLO, THREAD)
+    else:
+        await app.ainvoke(HELLO, THREAD)
+    assert len(seen) == 3
+    assert sorted(set(seen)) == seen
+    assert app.report(THREAD).faults == ()
+
+
+def test_a_cap_that_cannot_be_saved_is_kept_by_ending_the_run() -> None:
+    model = polite()
+    app = shearpin.guard(react(model), state=Broken("put"), save_every="call", budget="9 calls")
+    app.invoke(HELLO, THREAD)
+    assert model.calls == 0
+    assert app.report(THREAD).outcome == "stopped"
