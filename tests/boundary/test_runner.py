@@ -273,6 +273,15 @@ def test_a_tool_declared_to_act_is_carried_out_once_for_each_call(how: str) -> N
     assert (other.output, tool.calls) == ("gone again", 2)
 
 
+def test_of_such_calls_long_results_are_kept_shortened(how: str) -> None:
+    facts = ToolFacts(destructive=True)
+    bench, tool = Bench(how), Outcomes("x" * 20_000)
+    assert len(str(bench(tool, name="delete", facts=facts).output)) == 20_000
+    again = bench(tool, name="delete", facts=facts)
+    assert (tool.calls, again.degraded) == (1, "earlier")
+    assert len(str(again.output)) < 5_000
+
+
 def test_arguments_that_do_not_fit_leave_no_record(how: str) -> None:
     wrong = ValueError("to: field required")
     bench, tool = Bench(how), Outcomes(wrong, "sent")

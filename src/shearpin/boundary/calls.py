@@ -18,6 +18,7 @@ from shearpin.core.tools import ToolFacts
 __all__ = ["CallInfo", "Hooks", "Recorded", "recorded"]
 
 _RESUME_EXPIRY_SECONDS: Final = 86_400.0
+_RESUME_CHARACTERS: Final = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +119,12 @@ class Recorded:
     Attributes:
         thread: under which thread.
         policy: what makes two calls the same effect.
+        most_characters: of a result that is kept as it is; of a longer one, a shortened text is.
     """
 
     thread: str
     policy: Effects
+    most_characters: int | None = None
 
 
 def recorded(call: CallInfo, policy: ToolPolicy) -> Recorded | None:
@@ -132,5 +135,6 @@ def recorded(call: CallInfo, policy: ToolPolicy) -> Recorded | None:
     if call.acts and call.call_id:
         # A page of its own: other calls of the tool, with whatever arguments, are other effects.
         page = f"{call.thread}\n{call.call_id}"
-        return Recorded(page, Effects(key=_nothing, expiry_seconds=_RESUME_EXPIRY_SECONDS))
+        resumed = Effects(key=_nothing, expiry_seconds=_RESUME_EXPIRY_SECONDS)
+        return Recorded(page, resumed, _RESUME_CHARACTERS)  # of every such call, so it is bounded
     return None

@@ -92,7 +92,7 @@ class Once:
             return
         records = self._records
         if last.failure is None or (result.degraded or "").startswith("tool:"):
-            output = _packed(hooks, result.output)
+            output = _packed(hooks, result.output, self._how.most_characters)
             ask = Ask(lambda: records.finish(begun, output), records.blocking)
         else:
             ask = Ask(lambda: records.fail(begun, not ambiguous), records.blocking)
@@ -177,11 +177,13 @@ class Once:
         )
 
 
-def _packed(hooks: Hooks, output: object) -> object:
+def _packed(hooks: Hooks, output: object, most: int | None) -> object:
     try:
-        return hooks.pack(output)
-    except (TypeError, ValueError):
-        return _NotJson(output)
+        packed = hooks.pack(output)
+        fits = most is None or len(json.dumps(packed, ensure_ascii=False)) <= most
+    except (TypeError, ValueError, RecursionError):
+        fits, packed = False, None
+    return packed if fits else _NotJson(output)
 
 
 class _NotJson:
@@ -191,4 +193,5 @@ class _NotJson:
         self._output = output
 
     def __str__(self) -> str:
-        return str(self._output)
+        text = getattr(self._output, "content", None)  # of a message
+        return text if isinstance(text, str) else str(self._output)
