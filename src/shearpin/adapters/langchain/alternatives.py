@@ -13,7 +13,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from shearpin.adapters.langchain.plans import AnyRunnable, Plan, Prompt, messages_of, prompt_of
-from shearpin.adapters.modelcalls import Outcome, adrive, drive, read_message
+from shearpin.adapters.modelcalls import Outcome, adrive, drive, finished, read_message
 from shearpin.boundary.modelcalls import Ask, Fault, UselessAnswer
 
 __all__ = ["Alternatives"]
@@ -38,11 +38,15 @@ class Alternatives(Runnable[Any, Any]):
         if prompt is None:
             return self.first.invoke(input, config, **kwargs)
 
-        def make(step: Ask) -> Any:
-            messages = prompt.shortening.messages(step)
-            return self._target(step).invoke(messages, config, **kwargs)
+        def prepare(step: Ask) -> Any:
+            messages, target = prompt.shortening.messages(step), self._target(step)
+            return lambda: target.invoke(messages, config, **kwargs)
 
-        return self._output(prompt, drive(prompt.exchange, make))
+        def plain() -> Any:
+            return self.first.invoke(input, config, **kwargs)
+
+        outcome = drive(prompt.exchange, prepare, plain)
+        return finished(prompt.bounds, outcome, lambda: self._output(prompt, outcome))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """`invoke`, for asynchronous code."""
@@ -50,11 +54,15 @@ class Alternatives(Runnable[Any, Any]):
         if prompt is None:
             return await self.first.ainvoke(input, config, **kwargs)
 
-        async def make(step: Ask) -> Any:
-            messages = await prompt.shortening.amessages(step)
-            return await self._target(step).ainvoke(messages, config, **kwargs)
+        async def prepare(step: Ask) -> Any:
+            messages, target = await prompt.shortening.amessages(step), self._target(step)
+            return lambda: target.ainvoke(messages, config, **kwargs)
 
-        return self._output(prompt, await adrive(prompt.exchange, make))
+        def plain() -> Any:
+            return self.first.ainvoke(input, config, **kwargs)
+
+        outcome = await adrive(prompt.exchange, prepare, plain)
+        return finished(prompt.bounds, outcome, lambda: self._output(prompt, outcome))
 
     def _target(self, step: Ask) -> AnyRunnable:
         return self.plan.others[step.target - 1] if step.target else self.first

@@ -22,7 +22,15 @@ from shearpin.adapters.exhaustion import too_much_failed, wrap_up_note
 from shearpin.adapters.langchain.attempted import Shortening, request_for_fallback
 from shearpin.adapters.langchain.tenancy import ambient_config
 from shearpin.adapters.messages import unanswered
-from shearpin.adapters.modelcalls import Exchange, Outcome, adrive, drive, opened, read_message
+from shearpin.adapters.modelcalls import (
+    Exchange,
+    Outcome,
+    adrive,
+    drive,
+    finished,
+    opened,
+    read_message,
+)
 from shearpin.adapters.places import place_of
 from shearpin.adapters.run import Run
 from shearpin.boundary.endings import FAMILY
@@ -84,11 +92,13 @@ def called(
     call = _begun(run, request, alone, raises)
     if call is None:
         return handler(request)
-    shortening = call.shortening
-    outcome = drive(
-        call.exchange, lambda step: handler(call.asked(step, shortening.messages(step)))
-    )
-    return _answer(call, outcome)
+
+    def prepare(step: Ask) -> Callable[[], AnyResponse]:
+        asked = call.asked(step, call.shortening.messages(step))
+        return lambda: handler(asked)
+
+    outcome = drive(call.exchange, prepare, lambda: handler(request))
+    return finished(call.bounds, outcome, lambda: _answer(call, outcome))
 
 
 async def acalled(
@@ -98,12 +108,13 @@ async def acalled(
     call = _begun(run, request, alone, raises)
     if call is None:
         return await handler(request)
-    shortening = call.shortening
 
-    async def make(step: Ask) -> AnyResponse:
-        return await handler(call.asked(step, await shortening.amessages(step)))
+    async def prepare(step: Ask) -> Callable[[], Awaitable[AnyResponse]]:
+        asked = call.asked(step, await call.shortening.amessages(step))
+        return lambda: handler(asked)
 
-    return _answer(call, await adrive(call.exchange, make))
+    outcome = await adrive(call.exchange, prepare, lambda: handler(request))
+    return finished(call.bounds, outcome, lambda: _answer(call, outcome))
 
 
 def enduring(guard: Guard, run: Run, handler: H) -> H:

@@ -9,7 +9,7 @@ settings say so: it raises, or ends with a sentence that says where it broke off
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, cast
@@ -29,7 +29,7 @@ from shearpin.adapters.langchain.plans import (
     prompt_of,
 )
 from shearpin.adapters.langchain.restreaming import arestreamed, restreamed
-from shearpin.adapters.modelcalls import Outcome, adrive, drive, read_message
+from shearpin.adapters.modelcalls import Outcome, adrive, drive, finished, read_message
 from shearpin.boundary.boundary import Boundary
 from shearpin.boundary.modelcalls import Ask
 from shearpin.errors import ConfigError
@@ -134,7 +134,7 @@ def _resilient_class(base: type[Any]) -> type[Any]:
         calls = _begun(plan, model, messages, args, kwargs)
         if calls is None:
             return model.generate(messages, *args, **kwargs)
-        return _joined([call.result(drive(call.prompt.exchange, call.make)) for call in calls])
+        return _joined([call.run() for call in calls])
 
     async def agenerate(
         self: Any, messages: list[list[BaseMessage]], *args: Any, **kwargs: Any
@@ -143,9 +143,7 @@ def _resilient_class(base: type[Any]) -> type[Any]:
         calls = _begun(plan, model, messages, args, kwargs)
         if calls is None:
             return await model.agenerate(messages, *args, **kwargs)
-        return _joined(
-            [call.result(await adrive(call.prompt.exchange, call.amake)) for call in calls]
-        )
+        return _joined([await call.arun() for call in calls])
 
     def stream(self: Any, input: Any, config: Any = None, **kwargs: Any) -> Iterator[Any]:
         model, plan = _plain(self, base)
@@ -224,34 +222,65 @@ def _begun(
         prompt = prompt_of(plan, model, lambda given=given: given, named.get("callbacks"), _read)
         if prompt is None:
             return None
-        calls.append(_Generation(prompt, model, dict(named)))
+        calls.append(_Generation(prompt, model, given, dict(named)))
     return calls
 
 
 class _Generation:
     """One prompt on its way through `generate`."""
 
-    def __init__(self, prompt: Prompt, model: Any, kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, prompt: Prompt, model: Any, messages: list[BaseMessage], kwargs: dict[str, Any]
+    ) -> None:
         self.prompt = prompt
+        self.messages = messages
         self.model = model
         self.kwargs = kwargs
 
-    def make(self, step: Ask) -> LLMResult:
-        messages = self.prompt.shortening.messages(step)
-        if step.target == 0:
-            return self.model.generate([messages], **self._own())
-        other = self.prompt.plan.others[step.target - 1]
-        return _result(other.invoke(messages, self._config(), **self._generic()))
+    def run(self) -> LLMResult:
+        """The result, of the first attempt that gives one."""
+        given = dict(self.kwargs)
 
-    async def amake(self, step: Ask) -> LLMResult:
+        def plain() -> LLMResult:
+            return self.model.generate([self.messages], **given)
+
+        outcome = drive(self.prompt.exchange, self._prepared, plain)
+        return finished(self.prompt.bounds, outcome, lambda: self._result(outcome))
+
+    async def arun(self) -> LLMResult:
+        """`run`, for asynchronous code."""
+        given = dict(self.kwargs)
+
+        def plain() -> Any:
+            return self.model.agenerate([self.messages], **given)
+
+        outcome = await adrive(self.prompt.exchange, self._aprepared, plain)
+        return finished(self.prompt.bounds, outcome, lambda: self._result(outcome))
+
+    def _prepared(self, step: Ask) -> Callable[[], LLMResult]:
+        messages, config, kwargs = self.prompt.shortening.messages(step), *self._options(step)
+        if config is None:
+            return lambda: self.model.generate([messages], **kwargs)
+        other = self.prompt.plan.others[step.target - 1]
+        return lambda: _result(other.invoke(messages, config, **kwargs))
+
+    async def _aprepared(self, step: Ask) -> Callable[[], Awaitable[LLMResult]]:
         messages = await self.prompt.shortening.amessages(step)
-        if step.target == 0:
-            return await self.model.agenerate([messages], **self._own())
+        config, kwargs = self._options(step)
+        if config is None:
+            return lambda: self.model.agenerate([messages], **kwargs)
         other = self.prompt.plan.others[step.target - 1]
-        return _result(await other.ainvoke(messages, self._config(), **self._generic()))
 
-    def result(self, outcome: Outcome[LLMResult]) -> LLMResult:
-        """What `generate` gives back."""
+        async def ask() -> LLMResult:
+            return _result(await other.ainvoke(messages, config, **kwargs))
+
+        return ask
+
+    def _options(self, step: Ask) -> tuple[RunnableConfig | None, dict[str, Any]]:
+        """How the model itself is called, or with which configuration another one."""
+        return (None, self._own()) if step.target == 0 else (self._config(), self._generic())
+
+    def _result(self, outcome: Outcome[LLMResult]) -> LLMResult:
         answer = outcome.answer
         if answer is None:
             return _result(self.prompt.lost(outcome))

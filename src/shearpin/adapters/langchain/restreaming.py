@@ -17,6 +17,7 @@ from shearpin.adapters.answers import fault_of, fault_words, is_usable
 from shearpin.adapters.attempts import Attempt, attempting
 from shearpin.adapters.langchain.plans import AnyRunnable, Prompt, generic
 from shearpin.adapters.messages import MARK
+from shearpin.adapters.modelcalls import decider
 from shearpin.boundary.modelcalls import Ask, Step
 
 __all__ = ["arestreamed", "restreamed"]
@@ -39,7 +40,7 @@ class _Stream:
         self.model = model
         self.config = dict(config or {})
         self.kwargs = kwargs
-        self.attempt = self.exchange.attempt()
+        self.attempt: Attempt | None = None
         self.held: list[Any] = []
         self.whole: Any = None
         self.emitted = False
@@ -63,6 +64,14 @@ class _Stream:
 
     def takes(self, chunk: Any) -> list[Any]:
         """One more part; what may be given out now."""
+        try:
+            return self._taken(chunk)
+        except Exception as fault:  # ours: parts are given out as they come
+            self.prompt.bounds.tally.fault("models.stream", fault)
+            self.emitted = True
+            return [chunk]
+
+    def _taken(self, chunk: Any) -> list[Any]:
         self.whole = chunk if self.whole is None else self.whole + chunk
         if not self.emitted and not _is_seen(chunk):
             self.held.append(chunk)
@@ -75,6 +84,16 @@ class _Stream:
                 out[0] = out[0].model_copy(update={"response_metadata": told})
         self.held, self.emitted = [], True
         return out
+
+    def rescued(self, error: Exception) -> bool:
+        """Whether the stream has to be made as it is, because we have failed ourselves.
+
+        Raises what attempts have raised, or the consumer.
+        """
+        outcome = self.exchange.rescued(error)
+        if outcome is not None and outcome.error is not None:
+            raise outcome.error
+        return outcome is None and not self.emitted
 
     def ended(self) -> Step:
         """An attempt has come to its end."""
@@ -90,6 +109,7 @@ class _Stream:
     def failed(self, error: Exception) -> Step:
         """An attempt has failed; text that was held back has been seen by nobody."""
         self.exchange.emitted = self.emitted
+        assert self.attempt is not None
         return self.exchange.failed(error, self.attempt)
 
     def last(self, step: Step) -> list[Any]:
@@ -119,28 +139,13 @@ def restreamed(
 ) -> Iterator[Any]:
     """The parts of an answer, of the first attempt that gives one."""
     stream = _Stream(prompt, model, config, kwargs)
-    exchange = stream.exchange
-    step: Step = exchange.call.first()
-    while isinstance(step, Ask):
-        if step.wait_seconds:
-            exchange.waits()
-            exchange.bounds.sleep(step.wait_seconds)
-        attempt = stream.begin(step)
-        try:
-            messages = stream.prompt.shortening.messages(step)
-            target, own, arguments = stream.target(step)
-            with closing(cast("Any", target).stream(messages, own, **arguments)) as parts:
-                while True:
-                    with attempting(attempt):
-                        chunk = next(parts, _END)
-                    if chunk is _END:
-                        break
-                    yield from stream.takes(chunk)
-        except Exception as error:
-            step = stream.failed(error)
-        else:
-            step = stream.ended()
-    yield from stream.last(step)
+    try:
+        yield from _parts(stream)
+        return
+    except Exception as error:
+        plain = stream.rescued(error)
+    if plain:
+        yield from cast("Any", model).stream(prompt.shortening.whole, config, **kwargs)
 
 
 async def arestreamed(
@@ -151,16 +156,55 @@ async def arestreamed(
 ) -> AsyncIterator[Any]:
     """`restreamed`, for asynchronous code."""
     stream = _Stream(prompt, model, config, kwargs)
+    try:
+        async for part in _aparts(stream):
+            yield part
+        return
+    except Exception as error:
+        plain = stream.rescued(error)
+    if plain:
+        async for part in cast("Any", model).astream(prompt.shortening.whole, config, **kwargs):
+            yield part
+
+
+def _parts(stream: _Stream) -> Iterator[Any]:
     exchange = stream.exchange
     step: Step = exchange.call.first()
     while isinstance(step, Ask):
         if step.wait_seconds:
             exchange.waits()
+            exchange.bounds.sleep(step.wait_seconds)
+        attempt = stream.begin(step)
+        messages = stream.prompt.shortening.messages(step)
+        target, own, arguments = stream.target(step)
+        try:
+            with closing(cast("Any", target).stream(messages, own, **arguments)) as parts:
+                while True:
+                    with attempting(attempt):
+                        chunk = next(parts, _END)
+                    if chunk is _END:
+                        break
+                    yield from stream.takes(chunk)
+        except Exception as error:
+            exchange.heard.append(error)
+            step = stream.failed(error)
+        else:
+            step = stream.ended()
+    yield from stream.last(step)
+
+
+async def _aparts(stream: _Stream) -> AsyncIterator[Any]:
+    exchange = stream.exchange
+    decide = decider(exchange)
+    step = await decide(exchange.call.first)
+    while isinstance(step, Ask):
+        if step.wait_seconds:
+            exchange.waits()
             await exchange.bounds.asleep(step.wait_seconds)
         attempt = stream.begin(step)
+        messages = await stream.prompt.shortening.amessages(step)
+        target, own, arguments = stream.target(step)
         try:
-            messages = await stream.prompt.shortening.amessages(step)
-            target, own, arguments = stream.target(step)
             async with aclosing(cast("Any", target).astream(messages, own, **arguments)) as parts:
                 while True:
                     with attempting(attempt):
@@ -170,9 +214,10 @@ async def arestreamed(
                     for part in stream.takes(chunk):
                         yield part
         except Exception as error:
-            step = stream.failed(error)
+            exchange.heard.append(error)
+            step = await decide(stream.failed, error)
         else:
-            step = stream.ended()
+            step = await decide(stream.ended)
     for part in stream.last(step):
         yield part
 
