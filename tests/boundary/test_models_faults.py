@@ -59,6 +59,7 @@ SHELLS = {
     "adapters.langchain.boundedmodels:called.<locals>.prepare.<locals>.<lambda>",
     "adapters.langchain.boundedmodels:acalled.<locals>.prepare.<locals>.<lambda>",
     # These contain: a fault at their very entry is one of the interpreter.
+    "adapters.langchain.boundedmodels:_begun",
     "adapters.langchain.plans:prompt_of",
     "adapters.langchain.resilience:ResilienceMiddleware._run_of_model",
     "adapters.langchain.restreaming:restreamed",
@@ -66,6 +67,8 @@ SHELLS = {
     "adapters.modelcalls:drive",
     "adapters.modelcalls:adrive",
     "adapters.modelcalls:finished",
+    # Broken when it goes on after the model has answered, it does not come to its own `except`.
+    "adapters.modelcalls:_adriven",
     # A copy, a look-up, assignments.
     f"{RESILIENT}_plain",
     f"{RESILIENT}_callbacks",
