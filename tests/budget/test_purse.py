@@ -425,7 +425,8 @@ def test_the_nudge_names_numbers_and_the_forecast() -> None:
     play = Play(Budget(tokens=1_000))
     while not play.notices:
         play.model((80, 20), out=20)
-    (notice,) = play.notices
+    notice, last = play.notices
+    assert last.kind == "last", "the next one fits with the notice in its prompt, and no other"
     assert notice.forecast is not None
     assert notice.forecast.step == 10
     text = notice_words(notice, 8, "en")

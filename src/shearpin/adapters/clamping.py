@@ -65,6 +65,7 @@ def clamp_for(
         place: where the call is made.
     """
     purse, account = spending.purse, spending.purse.account
+    purse.fits = True
     model, provider = metadata.get("ls_model_name"), metadata.get("ls_provider")
     name = model if isinstance(model, str) else None
     vendor = provider if isinstance(provider, str) else None

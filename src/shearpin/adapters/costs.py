@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Literal
 
 from langchain_core.messages import BaseMessage
@@ -47,8 +48,8 @@ def _cache_writes(
     return "1h" if "'1h'" in text else "5m"
 
 
-def scopes_of(account: Account, now: float) -> tuple[ScopeReport, ...]:
-    """Where each scope of an account stands, innermost first."""
+def scopes_of(account: Account, now: float, *, priced: bool) -> tuple[ScopeReport, ...]:
+    """Where each scope of an account stands, innermost first; `priced` if all costs are known."""
     scopes: list[ScopeReport] = []
     for book in account.books:
         limits, spent = in_units(book.limits), in_units(dict(book.spent))
@@ -59,6 +60,8 @@ def scopes_of(account: Account, now: float) -> tuple[ScopeReport, ...]:
             limit = getattr(book.budget, name)
             if limit is not None:
                 limits[name], spent[name] = limit + book.extra.get(name, 0), round(passed, 3)
+        if priced and book.budget.dollars is not None:
+            spent.setdefault("usd", Decimal(0))
         if book.budget.depth is not None:
             limits["depth"] = book.budget.depth + book.extra.get("depth", 0)
             spent["depth"] = account.levels.deepest

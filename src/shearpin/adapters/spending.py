@@ -113,9 +113,10 @@ class Spending(Holding):
 
     def left(self, task: str) -> None:
         """A node is done: a call of its own that has not ended was given up, and counts as made."""
-        for id in [id for id, call in self._calls.items() if call.place.task == task]:
-            del self._calls[id]
-            self.purse.keep(id)
+        for name, call in list(self._calls.items()):
+            if call.place.task == task:
+                del self._calls[name]
+                self.purse.keep(name)
 
     def fail_model(
         self, id: str, error: BaseException, response: LLMResult | None, chunks: Chunks | None
@@ -196,7 +197,7 @@ class Spending(Holding):
             self.on_fault("budget.usage", error)
         till = self.till
         return BudgetReport(
-            scopes_of(self.purse.account, self.purse.now()),
+            scopes_of(self.purse.account, self.purse.now(), priced=not till.unpriced),
             till.estimated,
             till.cached,
             till.unpriced,

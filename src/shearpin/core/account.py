@@ -17,14 +17,8 @@ from shearpin.core.budget import Budget, Span, tool_dimension
 from shearpin.core.estimate import Estimate
 from shearpin.core.holds import Amounts, Refusal, Scope, Tally
 from shearpin.core.levels import Levels
-from shearpin.core.reserve import (
-    LANDING_OUTPUT,
-    RESERVED,
-    Cost,
-    kept_back,
-    less,
-    model_amounts,
-)
+from shearpin.core.reserve import LANDING_NOTE, LANDING_OUTPUT, RESERVED, Cost, kept_back, less
+from shearpin.core.reserve import model_amounts as _amounts
 
 __all__ = [
     "LANDING",
@@ -120,13 +114,16 @@ class Account:
         if late is not None:
             return late
         into, out = estimate.input_tokens, estimate.output_tokens
-        amounts = model_amounts(into, out, cost(into, out) if cost is not None else 0, steps=steps)
+        amounts = _worth(into, out, cost, steps)
         over = self._over_one_call(amounts)
         if over is not None:
             return over
         if not self._reserves:
             return Ask(amounts, self._scopes())
-        prompt, answer = into + growth, min(out, max(estimate.likely_output, LANDING_OUTPUT))
+        prompt, answer = (
+            into + growth + LANDING_NOTE,
+            min(out, max(estimate.likely_output, LANDING_OUTPUT)),
+        )
         if last:
             self._final = (prompt, answer)
             kept = kept_back(estimate, cost, prompt, answer)
@@ -249,24 +246,29 @@ class Account:
             found.extend(notices_of(book, at))
         return found
 
-    def foresee(self, estimate: Estimate, cost: Cost | None, at: float) -> Notice | None:
-        """The notice that the main agent's next call will be the last that fits, if it will."""
+    def foresee(
+        self, estimate: Estimate, cost: Cost | None, growth: int, at: float
+    ) -> Notice | None:
+        """The notice that the main agent's next call will be the last that fits, if it will.
+
+        It fits at worst, with the notice in its prompt; if it takes its likely course, the one
+        after it will not.
+        """
         near = [
             (book, name)
             for book in self.books
             for name in RESERVED
-            if f"soft:{name}" in book.told and f"last:{name}" not in book.told
+            if name in book.limits and f"last:{name}" not in book.told
         ]
         if not near:
             return None
-        into, out = estimate.input_tokens, estimate.output_tokens
-        amounts = model_amounts(into, out, cost(into, out) if cost is not None else 0)
-        kept = kept_back(
-            estimate, cost, into, min(out, max(estimate.likely_output, LANDING_OUTPUT))
-        )
+        into, out, likely, _ = estimate
+        worst = _worth(into + LANDING_NOTE, out, cost)
+        usual = _worth(into, likely, cost)
+        after = _worth(into + growth + LANDING_NOTE, out, cost)
         for book, name in near:
-            used = book.spent.get(name, 0) + book.held.get(name, 0) + amounts[name]
-            if used + kept.get(name, 0) > book.limits.get(name, used) >= used:
+            used = book.spent.get(name, 0) + book.held.get(name, 0)
+            if used + worst[name] <= book.limits[name] < used + usual[name] + after[name]:
                 return book.notice("last", name, at)
         return None
 
@@ -336,3 +338,7 @@ class Account:
         for book in self.books:
             found.extend(book.deadlines(at))
         return min(found, key=itemgetter(0), default=None)
+
+
+def _worth(into: int, out: int, cost: Cost | None, steps: int = 1) -> Amounts:
+    return _amounts(into, out, cost(into, out) if cost is not None else 0, steps=steps)

@@ -8,13 +8,24 @@ from typing import Final, TypeAlias
 from shearpin.core.estimate import Estimate
 from shearpin.core.holds import Amounts
 
-__all__ = ["LANDING_OUTPUT", "RESERVED", "Cost", "kept_back", "less", "model_amounts"]
+__all__ = [
+    "LANDING_NOTE",
+    "LANDING_OUTPUT",
+    "RESERVED",
+    "Cost",
+    "kept_back",
+    "less",
+    "model_amounts",
+]
 
 Cost: TypeAlias = Callable[[int, int], int]
 """What a call costs at most, in millionths of a dollar, from its input and output tokens."""
 
 LANDING_OUTPUT: Final = 512
 """Tokens that a last, tool-less answer is expected to need where nothing else is known."""
+
+LANDING_NOTE: Final = 100
+"""Tokens of the notice that an answer is the last one, which goes into its prompt."""
 
 RESERVED: Final = ("usd", "tokens", "input_tokens", "output_tokens")
 """Dimensions in which a landing reserve is kept back."""

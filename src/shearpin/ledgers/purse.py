@@ -72,6 +72,7 @@ class Purse:
         self._lock = Lock()
         self._open: dict[str, _Open] = {}
         self._over = False
+        self.fits = False  # whether answers are limited to what is left
 
     # -- model calls --------------------------------------------------------------------------
 
@@ -331,10 +332,13 @@ class Purse:
             at, step = self.now(), bill is not None and bill.steps > 0
             notices = self.account.settled(tallies, at=at, step=step)
             if bill is not None and request is not None and request.last and step:
-                speaker, most = request.speaker, request.output_tokens
-                into = bill.input_tokens + self.learner.growth(speaker)
-                following = Estimate(into, most, self.learner.answer(speaker, most))
-                last = self.account.foresee(following, request.cost, at)
+                growth = self.learner.growth(request.speaker)
+                likely = self.learner.answer(request.speaker, request.output_tokens)
+                most = request.output_tokens
+                if self.fits or not request.bounded:  # an answer will be made to fit
+                    most = min(most, max(likely, LANDING_OUTPUT))
+                following = Estimate(bill.input_tokens + growth, most, likely)
+                last = self.account.foresee(following, request.cost, growth, at)
                 if last is not None:
                     notices.append(last)
             return notices
