@@ -269,6 +269,38 @@ def test_raise(place: Place, how: str, saved: bool) -> None:
     assert report.boundary.errors == 1
 
 
+EVENTS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "retry": (third_time, {}, "closed: worked"),
+    "continue": (never, {"substitute": {"work": {"found": ["by hand"]}}}, "closed: by hand"),
+    "alternative": (never, {"alternative": {"work": "other"}}, "closed: from memory"),
+    "modify_prompt": (hinted, {"prompt": "{node} failed before: {error}"}, "closed: worked"),
+    "rollback": (reconsidered, {}, "closed: worked"),
+    "terminate": (never, {}, "This could not be finished"),
+}
+
+
+@each_saver
+@pytest.mark.parametrize("action", EVENTS)
+async def test_nodes_that_are_streamed(action: str, saved: bool) -> None:
+    """`astream_events` makes LangGraph stream each node instead of calling it."""
+    until, options, last = EVENTS[action]
+    fails = Failing(until)
+    graph = guarded(PLACES["graph"], fails, saved, on={OutageError: action}, **options)
+    events = [event async for event in graph.astream_events(HELLO, THREAD, version="v2")]
+    assert events[-1]["event"] == "on_chain_end"
+    messages = events[-1]["data"]["output"]["messages"]
+    assert str(messages[-1].content).startswith(last)
+    faultless(messages)
+    assert set(graph.report(THREAD).boundary.actions) == {action}
+
+
+async def test_an_error_that_is_raised_is_raised_from_a_stream_as_well() -> None:
+    graph = guarded(PLACES["graph"], Failing(never), False, on={OutageError: "raise"})
+    with pytest.raises(OutageError):
+        async for _ in graph.astream_events(HELLO, THREAD, version="v2"):
+            pass
+
+
 @each_way
 @each_place
 def test_what_cannot_exist_somewhere_gives_way_to_the_next_best(place: Place, how: str) -> None:
