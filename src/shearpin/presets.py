@@ -132,7 +132,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
                     PingPongs(nudge=8, block=14, stop=20),
                     Cycles(nudge=6, block=10, stop=16),
                 ),
-                off=("litany",),
+                off=("litany", "small_talk"),
             ),
         ),
     ),

@@ -73,6 +73,7 @@ _WHAT: dict[Language, dict[str, str]] = {
         "paraphrase": "Your last {count} thoughts said the same in other words, and the calls between them brought "
         "nothing new.",
         "loop_risk": "Most of your last steps repeat what you did before, or what it led to (latest: `{tool}`).",
+        "small_talk": "The last {count} messages between you only repeat words that were said before.",
         "together": "Several small signs together say that you are getting nowhere.",
         "other": "The last {count} steps brought nothing new ({tool}).",
     },
@@ -100,6 +101,7 @@ _WHAT: dict[Language, dict[str, str]] = {
         "same_input": "你最近 {count} 次看到的内容长度完全相同：没有新增任何内容。",
         "paraphrase": "你最近 {count} 次的想法只是换了说法，期间的调用也没有带来新内容。",
         "loop_risk": "你最近的大部分步骤都在重复之前的做法或结果（最近：`{tool}`）。",
+        "small_talk": "你们之间最近 {count} 条消息只是在重复说过的话。",
         "together": "几个小迹象合在一起表明你没有进展。",
         "other": "最近 {count} 步没有任何新进展（{tool}）。",
     },
@@ -130,6 +132,7 @@ _ADVICE: dict[Language, dict[str, str]] = {
         "pseudo_progress": "Going back and forth leads nowhere. Say what each attempt has shown, then choose one way and check it.",
         "walks_back": "Search for a word that must stand there, or read a much larger part at once.",
         "not_tested": "Run something that shows whether the last changes work before you make the next one.",
+        "all_said": "Everything has been said. Finish here, and answer only if something is still open.",
         "nothing_appended": "What your calls returned does not seem to reach you. Say so, and answer with what you have.",
     },
     "zh": {
@@ -152,6 +155,7 @@ _ADVICE: dict[Language, dict[str, str]] = {
         "pseudo_progress": "来回反复没有进展。请说明每次尝试得到的结论，然后选定一种做法并验证。",
         "walks_back": "请搜索那里必然出现的词，或者一次读取大得多的部分。",
         "not_tested": "请先运行能验证最近改动的命令，再做下一处修改。",
+        "all_said": "该说的都已说完。请就此结束，只有仍有未决事项时才回复。",
         "nothing_appended": "你的调用结果似乎没有返回给你。请如实说明，并用已有信息作答。",
     },
 }

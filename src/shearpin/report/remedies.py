@@ -25,6 +25,7 @@ _BY_RULE: Final = {
     "revisits": ("Revisits", "nudge"),
     "same_input": ("SameInputs", "after"),
     "semantic_oscillation": ("SemanticOscillations", "stale"),
+    "small_talk": ("SmallTalk", "nudge"),
     "slow_leak": ("SlowLeaks", "rising"),
     "state_oscillation": ("StateOscillations", None),
     "swelling": ("TokenVelocity", "sustained"),

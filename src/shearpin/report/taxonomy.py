@@ -180,7 +180,7 @@ _ROWS: Final[tuple[tuple[Kind, Callable[[_Case], bool]], ...]] = (
             "The model goes on talking, says the same or nothing, and does not finish.",
             "Say in the prompt how to finish; end the graph when a message has no tool calls.",
         ),
-        lambda case: case.cause in ("says_the_same", "says_nothing"),
+        lambda case: case.cause in ("says_the_same", "says_nothing", "all_said"),
     ),
     (
         Kind(

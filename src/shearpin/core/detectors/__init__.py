@@ -23,6 +23,7 @@ from shearpin.core.detectors.repeat import Repeats
 from shearpin.core.detectors.revisits import Revisits
 from shearpin.core.detectors.same_input import SameInputs
 from shearpin.core.detectors.semantic import SemanticOscillations
+from shearpin.core.detectors.small_talk import SmallTalk
 from shearpin.core.detectors.stagnation import Stagnations
 from shearpin.core.detectors.unknown_tool import UnknownTools
 from shearpin.core.detectors.untested import UntestedEdits
@@ -52,6 +53,7 @@ __all__ = [
     "SameInputs",
     "SemanticOscillations",
     "SlowLeaks",
+    "SmallTalk",
     "Stagnations",
     "StateOscillations",
     "TokenVelocity",
@@ -77,6 +79,7 @@ DEFAULT_DETECTORS: tuple[Detector, ...] = (
     DeadEnds(),
     Pagings(),
     TokenVelocity(),
+    SmallTalk(),
 )
 """What `guard(graph)` watches for without further argument."""
 
