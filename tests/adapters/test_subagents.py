@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -212,10 +213,49 @@ def test_an_agent_with_a_memory_of_its_own() -> None:
     _, app = boss(delegate)
     guarded: Any = shearpin.guard(app)
     assert guarded.invoke(HELLO, THREAD)["messages"][-1].content == "The drawer is locked."
-    assert "block" in {verdict for verdict, _ in acted(guarded)}
+    assert ("block", "tools") in acted(guarded)
     remembered = inner.get_state(own).values["messages"]
     assert remembered[-1].content == "The drawer is locked."
     assert_valid(remembered)
+
+
+def test_agents_with_threads_of_their_own_do_not_excuse_who_calls_them() -> None:
+    """Their histories are others: a short one is no sign that the caller's was cut."""
+    inner: Any = create_agent(
+        StrictProvider(lambda messages, call: "Nothing."), checkpointer=saver()
+    )
+
+    @tool
+    def delegate(question: str) -> str:
+        """Ask the searcher."""
+        own = {"configurable": {"thread_id": f"inner {next(numbers)}"}}
+        return text_of(inner.invoke({"messages": [("user", question)]}, own))
+
+    numbers = itertools.count()
+    model = StrictProvider(lambda messages, call: asks_for(("delegate", {"question": "where?"})))
+    app: Any = shearpin.guard(create_agent(model, [delegate], checkpointer=saver()))
+    app.invoke(HELLO, THREAD)
+    assert app.report(THREAD).outcome == "stopped"
+    assert model.calls <= MOST_CALLS
+
+
+def test_a_rollback_does_not_mix_up_an_agent_and_its_caller() -> None:
+    inner: Any = create_agent(
+        stubborn(HEEDS["rollback"]), [look], name="searcher", checkpointer=saver()
+    )
+    own = {"configurable": {"thread_id": "inner"}}
+
+    @tool
+    def delegate(question: str) -> str:
+        """Ask the searcher."""
+        return text_of(inner.invoke({"messages": [("user", question)]}, own))
+
+    _, app = boss(delegate)
+    guarded: Any = shearpin.guard(app, on_loop="rollback")
+    messages = guarded.invoke(HELLO, THREAD)["messages"]
+    assert [m.type for m in messages] == ["human", "ai", "tool", "ai"]
+    assert messages[-1].content == "The drawer is locked."
+    assert ("rollback", "tools") in acted(guarded)
 
 
 def test_the_tool_that_others_see_is_the_users_own() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
+from shearpin.adapters.places import namespace_of
 from shearpin.events import (
     Fact,
     HistoryCompacted,
@@ -57,10 +58,7 @@ class Branches:
 
     def _above(self, metadata: Mapping[str, object]) -> str:
         """The branch that the graph around a node runs in."""
-        namespace = metadata.get("langgraph_checkpoint_ns")
-        if not isinstance(namespace, str):
-            return ""
-        for part in reversed(namespace.split("|")[:-1]):
+        for part in reversed(namespace_of(metadata).split("|")[:-1]):
             found = self._within.get(part.rpartition(":")[2])
             if found is not None:
                 return found

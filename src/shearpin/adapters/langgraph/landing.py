@@ -20,6 +20,7 @@ from shearpin.adapters.langgraph.speaking import is_many, written_messages
 from shearpin.adapters.langgraph.stopping import Endings
 from shearpin.adapters.lastwords import as_last_word
 from shearpin.adapters.messages import last_word
+from shearpin.adapters.places import namespace_of
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import HardStop, stop_in
 from shearpin.verdicts import Halt
@@ -64,7 +65,7 @@ class Landing(Runnable[Any, Any]):
         run, halt, channel = self.run, self.halt, self.endings.channel or ""
         run.ways.landing = None
         metadata = cast("Mapping[str, Any]", (config or {}).get("metadata") or {})
-        run.say_once(str(metadata.get("langgraph_checkpoint_ns", "")).rpartition("|")[0])
+        run.say_once(namespace_of(metadata).rpartition("|")[0])
         updates = _others(output, channel)
         messages = written_messages(output, channel)
         if updates.get(_STRUCTURED) is None:

@@ -14,6 +14,7 @@ from langchain_core.messages import BaseMessage
 from shearpin.adapters.langgraph.speaking import SHOWN, member, with_member
 from shearpin.adapters.mending import mend
 from shearpin.adapters.messages import is_messages, nudge_message, unanswered
+from shearpin.adapters.places import namespace_of
 from shearpin.adapters.run import Run
 
 __all__ = ["Lent", "history_key", "lent"]
@@ -30,7 +31,7 @@ class Lent(NamedTuple):
 
 def history_key(metadata: Mapping[str, Any] | None) -> str:
     """Which history a node's task works on: that of its graph."""
-    return str((metadata or {}).get("langgraph_checkpoint_ns", "")).rpartition("|")[0]
+    return namespace_of(metadata or {}).rpartition("|")[0]
 
 
 def lent(

@@ -27,6 +27,7 @@ from shearpin.adapters.langgraph.compat import (
     returned_by,
 )
 from shearpin.adapters.messages import answer, is_last_word, is_messages, last_word, unanswered
+from shearpin.adapters.places import namespace_of
 from shearpin.adapters.run import Run
 from shearpin.adapters.toolcalls import not_run
 from shearpin.verdicts import Halt
@@ -93,8 +94,7 @@ class Endings:
         if any(is_last_word(run.id, message) for message in messages[-4:]):
             return None
         metadata = cast("Mapping[str, Any]", config.get("metadata") or {})
-        namespace = str(metadata.get("langgraph_checkpoint_ns", ""))
-        if not run.say_once(namespace.rpartition("|")[0]):
+        if not run.say_once(namespace_of(metadata).rpartition("|")[0]):
             return None
         text = left_open(run, halt)
         answers = [
