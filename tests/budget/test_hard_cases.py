@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import ModelFallbackMiddleware, ModelRetryMiddleware
+from langchain.agents import middleware as middlewares
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableLambda, RunnableParallel
 from langchain_core.tools import tool
@@ -61,6 +61,10 @@ async def test_dollars_tokens_and_calls_at_once_in_a_fan_out_of_agents(how: str,
 
 @pytest.mark.parametrize("how", ["invoke", "ainvoke"])
 async def test_retries_of_a_middleware_and_fallbacks_pay_each(how: str) -> None:
+    retrying: Any = getattr(middlewares, "ModelRetryMiddleware", None)
+    if retrying is None:
+        pytest.skip("this LangChain has no middleware that retries models")
+
     def fails(messages: Sequence[BaseMessage], number: int) -> AIMessage | BaseException:
         if number % 3:
             return RuntimeError("overloaded")
@@ -71,8 +75,8 @@ async def test_retries_of_a_middleware_and_fallbacks_pay_each(how: str) -> None:
         model,
         [search.tool],
         middleware=[
-            ModelFallbackMiddleware(spare),
-            ModelRetryMiddleware(max_retries=1, initial_delay=0.0, on_failure="error"),
+            middlewares.ModelFallbackMiddleware(spare),
+            retrying(max_retries=1, initial_delay=0.0, on_failure="error"),
         ],
     )
     app = guarded(build, Budget(model_calls=20), detectors=())
