@@ -86,6 +86,7 @@ _SHEARPIN: dict[str, Kind] = {
     "LedgerError": fatal("ledger"),
     "TraceError": degradable("bad_output"),
     "EffectRefusedError": degradable("refused"),
+    "CancelledWithinError": degradable("cancelled"),
 }
 
 FAMILIES = (
