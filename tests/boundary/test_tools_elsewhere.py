@@ -430,6 +430,15 @@ def test_in_threads_what_has_not_begun_is_not_begun() -> None:
     assert "may or may not" not in str(found["other"].content)
 
 
+def test_what_the_host_answers_gives_nobody_up() -> None:
+    outcomes = Outcomes("done")
+    calls = [("bad", {"query": "x"}), ("other", {"query": "y"})]
+    tools = [made("bad", fatal()), made("other", outcomes)]
+    app = shearpin.guard(tool_node(tools, script(calls), handle_tool_errors="sorry"), boundary=True)
+    found = answered(app.invoke(HELLO, {"max_concurrency": 1})["messages"])
+    assert (found["bad"].content, found["other"].content) == ("sorry", "done")
+
+
 def test_who_wants_it_otherwise_says_so() -> None:
     outcomes = Outcomes("done")
     calls = [("bad", {"query": "x"}), ("other", {"query": "y"})]

@@ -186,7 +186,8 @@ class _Beside:
 
     def done(self, result: ToolResult) -> ToolResult:
         """The call has its result; where it has failed for good, the others are given up."""
-        fatal = not result.success and result.category is ErrorCategory.FATAL
+        failed = not result.success and result.output is None  # and the host has no answer to it
+        fatal = failed and result.category is ErrorCategory.FATAL
         if fatal and self._siblings is not None:
             self._siblings.fail(self._batch, self._call, self._tool)
         return result
