@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
@@ -22,6 +23,7 @@ from shearpin.adapters.langgraph.wiring import wiring_of
 from shearpin.boundary import Boundary, EffectRefusedError, Effects, Retries, ToolPolicy, resilient
 from shearpin.boundary.effects import EffectRecords
 from shearpin.core.tools import ToolFacts
+from shearpin.langchain import GuardMiddleware
 from shearpin.testing import ManualClock, StrictProvider, asks_for
 from tests.boundary.failing import faultless, run
 from tests.boundary.tool_agents import (
@@ -322,6 +324,21 @@ def test_a_resilient_tool_that_failed_is_not_tried_again_around_it() -> None:
     assert outcomes.calls == 2
     assert message.artifact["attempts"] == 2
     assert app.report().boundary.errors == 2
+
+
+@each_way
+def test_the_middleware_alone_does_it_too(how: str) -> None:
+    flaky, bad = Outcomes(REFUSED, "found"), Outcomes(ValueError("no index"))
+    calls = [("flaky", {"query": "x"}), ("bad", {"query": "y"})]
+    middleware = GuardMiddleware(boundary=Boundary(tools=SEND))
+    app = create_agent(
+        script(calls), [made("flaky", flaky), made("bad", bad)], middleware=[middleware]
+    )
+    messages = run(app, how, HELLO)["messages"]
+    faultless(messages)
+    found = answered(messages)
+    assert (found["flaky"].content, found["bad"].status) == ("found", "error")
+    assert messages[-1].content == "done"
 
 
 # -- agents in tools -------------------------------------------------------------------------------
