@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from random import uniform
 from typing import Any, TypeVar, cast
 
 from shearpin.adapters.attempts import attempting
@@ -148,7 +147,13 @@ def opened(bounds: Bounds, models: Sequence[object]) -> ModelCall:
     if boundary.availability is not None:
         up = _Breakers(bounds, names, boundary.availability)
     return ModelCall(
-        names, boundary.retries, boundary.answers, bounds.tally, bounds.now, uniform, up
+        names,
+        boundary.retries,
+        boundary.answers,
+        bounds.tally,
+        bounds.now,
+        bounds.shared.uniform,
+        up,
     )
 
 
