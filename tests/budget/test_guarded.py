@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -1030,10 +1031,18 @@ def test_c01_x_what_is_saved_of_a_budget_is_bounded_and_holds_no_text() -> None:
     assert sizes[1] < 2_048
 
 
+def summarising(model: Paid, tokens: int) -> Any:
+    """Summarises above so many tokens, and keeps the last two messages; also in old versions."""
+    if "trigger" in inspect.signature(SummarizationMiddleware).parameters:
+        return SummarizationMiddleware(model, trigger=("tokens", tokens), keep=("messages", 2))
+    old: Any = SummarizationMiddleware
+    return old(model, max_tokens_before_summary=tokens, messages_to_keep=2)
+
+
 def test_m04_x_calls_for_summaries_count() -> None:
     summariser = Paid(lambda messages, number: f"summary {number}")
     model, search = Paid(always_asks()), Counter()
-    summing = SummarizationMiddleware(summariser, trigger=("messages", 4), keep=("messages", 2))
+    summing = summarising(summariser, tokens=60)
     app = guarded(
         create_agent(model, [search.tool], middleware=[summing]), Budget(tokens=3_000), detectors=()
     )
@@ -1048,7 +1057,7 @@ def test_m04_x_summaries_that_shorten_nothing_are_told_of() -> None:
     summariser = Paid(lambda messages, number: f"summary {number}")
     model = Paid(always_asks())
     search = Counter(result="a long result " * 60)
-    summing = SummarizationMiddleware(summariser, trigger=("tokens", 100), keep=("messages", 2))
+    summing = summarising(summariser, tokens=100)
     app = guarded(
         create_agent(model, [search.tool], middleware=[summing]), Budget(tokens=3_000), detectors=()
     )
@@ -1063,7 +1072,7 @@ def test_summaries_that_do_their_work_are_not_told_of() -> None:
     summariser = Paid(lambda messages, number: f"summary {number}")
     model = Paid(always_asks())
     search = Counter(result="a long result " * 10)
-    summing = SummarizationMiddleware(summariser, trigger=("tokens", 600), keep=("messages", 2))
+    summing = summarising(summariser, tokens=600)
     app = guarded(
         create_agent(model, [search.tool], middleware=[summing]), Budget(tokens=9_000), detectors=()
     )
