@@ -105,7 +105,8 @@ class _TalkProbe:
             self._words.move_to_end(word)
         while len(self._words) > _WORDS:
             self._words.popitem(last=False)
-        speaker = digest_text(f"{seen.agent}\0{seen.node}")[:_SEAL]
+        agent = seen.agent.partition("#")[0]  # branches side by side do not talk to each other
+        speaker = digest_text(f"{agent}\0{seen.node}")[:_SEAL]
         if speaker not in self._speakers and len(self._speakers) < 2:
             self._speakers.append(speaker)
         return self._judge(seen)
