@@ -21,12 +21,13 @@ EDGE = 600
 
 # The patterns begin with a character class each: that is what lets `re` skip ahead quickly.
 _DIGIT_LED = re.compile(
-    r"""[0-9](?<!\w[0-9])(?:
+    r"""[0-9](?<![^\W_][0-9])(?:
       \d{3}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[ ]?(?:Z|UTC|[+-]\d\d:?\d\d))?\b # ISO
     | \d{3}-\d\d-\d\dT\d\d[_-]\d\d[_-]\d\d(?:[_-]\d+)?Z?                          # in file names
     | \d{3}年\d{1,2}月\d{1,2}日\s?\d{1,2}[:时]\d{1,2}(?:[:分]\d{1,2}秒?)?
     | \d?:\d\d:\d\d(?:[.,]\d+)?(?:[ ]?[AP]M)?\b                                          # clock
-    | (?<=1)[4-9]\d{8}(?:\d{3}|\d{6})?(?:\.\d+)?\b                                        # epoch
+    | (?<=1)[4-9]\d{8}(?:\d{3}|\d{6})?(?:\.\d+|_\d+)?\b                                    # epoch
+    | (?<=[12])\d{3}[01]\d[0-3]\d[T_-][0-2]\d[0-5]\d(?:[0-5]\d)?(?:\.\d+)?Z?\b            # compact
     | (?<=0)x[0-9a-fA-F]{4,}\b
     | \d*(?:\.\d+)?[ ]?(?:ms|msecs?|µs|us|ns|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?)\b
     | \d*m\d+(?:\.\d+)?s\b
@@ -45,6 +46,7 @@ _LABELLED = re.compile(
     r"""[pPtTrRsScCdDeElL](?<!\w.)(?:
       (?<=[pP])(?:id|ID|rocess\ (?:id|ID))["']?\s?[=:#]?\s?\d+
     | (?<=[tT])(?:id|ID)["']?\s?[=:#]?\s?\d+
+    | (?<=t)mp[a-z0-9_]{8}\b                                                      # temporary files
     | (?:(?<=[rR])eq(?:uest)?|(?<=[tT])race|(?<=[sS])pan|(?<=[sS])ession|(?<=[cC])orrelation)
       (?:[-_ ]?(?:id|ID|Id)?["']?\s?[=:#]\s?["']?[\w-]*\d[\w-]*|[-_][\w-]*\d[\w-]*)
     | (?:(?<=[dD])uration|(?<=[eE])lapsed|(?<=[tT])ook|(?<=[tT])ime|(?<=[lL])atency|(?<=[rR])untime)
@@ -64,6 +66,12 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 _PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.@+-]+){2,}/?")
 _ECHO = re.compile(r"§(?:[^\w§\n]{0,6}§)+")
 _SPACE = re.compile(r"\s+")
+_SAID = re.compile(
+    r"[\"'](?:error|errors|message|msg|detail|details|reason|description|stderr|err|errmsg|exception|错误|消息)[\"']"
+    r"\s*:\s*(?:\"((?:[^\"\\]|\\.){1,400})\"|'((?:[^'\\]|\\.){1,400})')",
+    re.IGNORECASE,
+)
+_STUMP = re.compile(r"§[-_.]\w{1,3}\b|\b\w{1,3}[-_.]§")
 
 
 def mask(text: str) -> str:
@@ -126,8 +134,17 @@ def mask_error(text: str, echoed: frozenset[str] = frozenset()) -> str:
         text = text.rstrip().rpartition("\n")[2]
     if len(text) > 2 * EDGE:
         text = text[:EDGE] + " … " + text[-EDGE:]
+    if text[:1] in ("{", "["):
+        text = _said(text)
     text = _PATH.sub("§", _SPANS.sub("§", text))
     if echoed:
         text = _WORD.sub(lambda m: "§" if _echoes(m.group(), echoed) else m.group(), text)
+        text = _STUMP.sub("§", text)
         text = _ECHO.sub("§", text)  # a path or a clause is echoed as a whole
     return _SPACE.sub(" ", _NUMBER.sub("#", _mask(text))).strip()
+
+
+def _said(text: str) -> str:
+    """What a JSON answer says of an error: its quotes are the format's, not the error's."""
+    said = ["".join(pair) for pair in _SAID.findall(text)]
+    return " ".join(said).replace('\\"', '"') if said else text

@@ -220,7 +220,8 @@ class Observer:
         recent[key] = known
         effect = effect_of(fact.tool, fact.args, facts)
         novel = last is None
-        work = novel and effect == "write" and outcome == "ok"
+        # programs say nothing when it has worked
+        work = novel and effect == "write" and (outcome == "ok" or outcome == "empty")
         if work:
             agent.epoch += 1
         at = fact.at

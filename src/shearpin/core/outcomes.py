@@ -46,14 +46,14 @@ _PASSING = re.compile(
 )
 _ERROR = re.compile(
     r"^\W*(?:\w+\s){0,3}?(?:error|exception|traceback|fatal|failed|failure|invalid|malformed|timed out|unable|cannot|can't|could not|couldn't|"
-    r"denied|rejected|错误|失败|无法)\b"
-    r"|^\W*\w*(?:Error|Exception)\b|\berror(?: executing| in| while|:)|\bno such (?:file|table|column|directory|option|user|container|command)"
+    r"denied|rejected(?!,)|错误|失败|无法)\b(?![\"']\s*:|:? ?\d+\.\d+$)"
+    r"|^\W*\w*(?:Error|Exception)\b(?![\"']\s*:)|\berror(?: executing| in| while|:)|\bno such (?:file|table|column|directory|option|user|container|command)"
     r"|command not found|permission denied|not recognized|syntax error|access denied|traceback \(most recent"
     r"|^\W*(?:invalid|illegal|unknown|unrecognized|missing)\b|(?:is|are) not (?:found|defined|allowed|recognized|valid|permitted|authorized)|^[\w./-]+: .{0,60}\bis required\b|not appear verbatim|does(?: not|n't) exist"
     r"|\b(?:401|403|404|410)\b\W{1,3}(?:unauthori[sz]ed|forbidden|not found|gone)\b"
     r"|\byour (?:last )?(?:response|answer|output|reply|message) (?:should|must|has to|needs to)\b"
     r"|^\W*(?:错误|失败|无法|不存在|未找到该)|失败[：:]|不存在[\"。，]?|无权限?|拒绝访问"
-    r"|[\"']error[\"']\s*:\s*(?!null|none|false|0\b|[\"'\[{]\s*[\"'\]}])|[\"'](?:success|ok)[\"']\s*:\s*false"
+    r"|[\"']error[\"']\s*:(?!\s*(?:null\b|none\b|false\b|0(?:\.\d+)?\b|[\"'\[{]\s*[\"'\]}]))|[\"'](?:success|ok)[\"']\s*:\s*false"
     r"|[\"']status[\"']\s*:\s*[\"'](?:error|failed|failure)[\"']",
     re.IGNORECASE,
 )
@@ -172,6 +172,10 @@ def _read(text: str) -> Outcome:
 
 _KEYS = re.compile(r"[\"'][\w .-]*[\"']\s*:")
 _CONTENT = re.compile(r"[A-Za-z1-9\u4e00-\u9fff]")
+_NONE_FOUND = re.compile(
+    r"[\"'](?:total|count|hits|size|found|numfound|total_?(?:count|results|hits|size)|num_?(?:results|found|hits)|result_?count)[\"']\s*:\s*0\b",
+    re.IGNORECASE,
+)
 _HOLLOW = re.compile(r"\b(?:false|null|None|False)\b")
 
 
@@ -179,6 +183,8 @@ def _hollow(text: str) -> bool:
     """Whether a JSON text has a place for content and nothing in it: `{"total": 0, "items": []}`."""
     if "[]" not in text and "{}" not in text and "null" not in text:
         return False
+    if "[]" in text and _NONE_FOUND.search(text) is not None:
+        return True
     return _CONTENT.search(_HOLLOW.sub("", _KEYS.sub("", text))) is None
 
 

@@ -287,8 +287,9 @@ class Session(Acting):
         last = self._last
         if last is None or not last.hard or not (evidence or whole.agent == last.agent):
             return PROCEED
-        # the same error again cannot end differently: such a round counts twice
-        weight = 2 if evidence and last.cause == "error_not_understood" else int(evidence)
+        # the same call with the same error cannot end differently: such a round counts twice
+        stuck = last.cause == "error_not_understood" and not last.evidence.get("all_new")
+        weight = 2 if evidence and stuck else int(evidence)
         # an answer without a call uses no trial: it ends the loop, unless it is one itself
         idle = not whole.calls and not evidence
         by = "trial_rounds" if self._breaker.state == "half_open" else "persist_rounds"

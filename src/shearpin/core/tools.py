@@ -139,6 +139,12 @@ _SHELL_WRITES = frozenset(
     "unzip tar wget curl".split()
 )
 _GIT_READS = frozenset("status log diff show branch blame grep ls-files rev-parse describe".split())
+_INTERPRETERS = ("perl", "python", "ruby", "node")
+_WRITING = re.compile(
+    r"\b(?:perl|ruby)\b[^\n|]*\s-\w*i\b|\.write\(|write_(?:text|bytes)\(|writeFile|"
+    r"\bopen\([^)\n]*,\s*['\"][wax]b?\+?['\"]"
+)
+"""How a script says that it changes files: in place, or by writing them."""
 _SEGMENT = re.compile(r"&&|\|\|?|;|\n")
 _REDIRECT = re.compile(r"(?<![0-9&<>])>{1,2}(?!\s*(?:/dev/null|&))")
 
@@ -280,7 +286,9 @@ def effect_of_command(command: str) -> Effect:
             first == "sed" and "-n" in segment and "-i" not in segment
         ):
             continue
-        elif first in _SHELL_WRITES:
+        elif first in _SHELL_WRITES or (
+            first.startswith(_INTERPRETERS) and _WRITING.search(command) is not None
+        ):
             return "write"
         elif first not in _SHELL_READS:
             result = "run"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
+from zlib import crc32
 
 from shearpin.core.canonical import digest_text
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.masking import mask_error, words_of
 from shearpin.core.seen import Seen, ToolSeen
-from shearpin.core.stored import flag, row, sequence, text, whole
+from shearpin.core.stored import flag, number, row, sequence, text, whole
 from shearpin.core.tools import command_word, is_check
 from shearpin.findings import Finding, Severity
 
@@ -21,6 +23,9 @@ _CAPACITY = 8
 _KINDS = 3
 _EMPTY = "-"
 _ANY = "*"
+_TELLING = 40
+_HEAD = 400
+_NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,6})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +38,13 @@ class ErrorStreaks:
     spans, paths, numbers and words echoed from the arguments do not make an error a different one.
     A success of the tool, or new work by the agent (an edit between two test runs), ends its
     streaks; another failure in between does not, as long as the tool fails in at most three ways. A
-    parallel batch is one attempt. At most remarked on are rate limits, outages and network errors,
-    which pass by themselves, an empty answer, for "there is none" may be what was asked, and a test
-    or linter that says the same of several things, for that is about the work, not about the call.
+    parallel batch is one attempt. Where every call is new and what comes back differs, a list may
+    be being gone through: after the nudge it takes twice as many rounds to end the run.
+
+    At most remarked on are rate limits, outages and network errors, which pass by themselves, an
+    empty answer, for "there is none" may be what was asked, a test or linter that says the same of
+    several things, for that is about the work, not about the call, and a failure whose first number
+    falls each time, for what is left becomes less.
 
     Attributes:
         nudge: failures until the agent is told (2 or more).
@@ -68,15 +77,28 @@ class ErrorStreaks:
 
 
 class _Streak:
-    """An error has two digests: as it stands, and without the words of its own arguments."""
+    """Failures of one kind.
 
-    __slots__ = ("call", "count", "epoch", "error", "onset", "plain", "round", "varied")
+    An error has two digests: as it stands, and without the words of its own arguments. `stuck` says
+    that a call was repeated, or that a whole sentence came back word for word: where neither is so,
+    a list may be being gone through. `falls` says that the first number has become smaller each
+    time: work goes on.
+    """
+
+    __slots__ = (
+        "call", "count", "epoch", "error", "falls", "number", "onset", "plain", "round", "stuck",
+        "text", "varied",
+    )  # fmt: skip
 
     def __init__(self, error: str, plain: str, seen: ToolSeen) -> None:
         self.error = error
         self.plain = plain
         self.call = seen.call_key
         self.varied = False
+        self.stuck = not seen.novel
+        self.text = _mark(seen.text)
+        self.number = _number(seen.text)
+        self.falls = True
         self.count = 1
         self.onset = seen.step
         self.round = seen.round
@@ -99,8 +121,10 @@ class _ErrorStreakProbe:
             return None
         if outcome == "unknown_tool" or outcome == "blocked":
             return None
-        if outcome == "empty" and seen.effect in ("write", "wait", "think", "handoff"):
-            return None
+        if outcome == "empty" and (
+            seen.effect not in ("read", "run") or (word and seen.effect == "run")
+        ):
+            return None  # programs that do something are silent when it has worked
         errors = (_EMPTY, _EMPTY) if outcome == "empty" else _errors(seen)
         found = self._count(_name(seen, word), errors, seen, word)
         if word is None:
@@ -139,7 +163,12 @@ class _ErrorStreakProbe:
         self, streak: _Streak, error: str, plain: str, seen: ToolSeen, name: str, word: str | None
     ) -> Finding | None:
         streak.error, streak.plain = error, plain
+        left = _number(seen.text)
+        fewer = left is not None and streak.number is not None and left < streak.number
+        streak.number, streak.falls = left, streak.falls and fewer
         streak.varied = streak.varied or streak.call != seen.call_key
+        same = len(seen.text) >= _TELLING and streak.text == _mark(seen.text)
+        streak.stuck = streak.stuck or same or not seen.novel
         if streak.round == seen.round:
             return None
         streak.round = seen.round
@@ -150,7 +179,7 @@ class _ErrorStreakProbe:
         self, streak: _Streak, seen: ToolSeen, name: str, word: str | None
     ) -> Finding | None:
         config = self._config
-        passing = seen.outcome in ("transient", "empty") or is_check(seen.args)
+        passing = seen.outcome in ("transient", "empty") or is_check(seen.args) or streak.falls
         ceiling = min(config.ceiling, Severity.NUDGE) if passing else config.ceiling
         level = level_of(streak.count, config.nudge, config.block, None, ceiling)
         if level is Severity.NONE:
@@ -170,6 +199,7 @@ class _ErrorStreakProbe:
             cause=_CAUSES.get(seen.outcome, "error_not_understood"),
             hard=not passing,
             refuses=(target,),
+            evidence={} if streak.stuck else {"all_new": True},
         )
 
     def forget(self, agent: str | None) -> None:
@@ -179,24 +209,38 @@ class _ErrorStreakProbe:
 
     def dump(self) -> object:
         return [
-            [name, s.error, s.plain, s.call, s.varied, s.count, s.onset, s.round, s.epoch]
+            [name, s.error, s.plain, s.call, s.varied, s.stuck, s.falls, s.number, s.text, s.count,
+             s.onset, s.round, s.epoch]
             for name, kinds in self._streaks.items()
             for s in kinds
-        ]
+        ]  # fmt: skip
 
     def load(self, data: object) -> None:
         self._streaks.clear()
         for item in sequence(data):
-            name, error, plain, call, varied, count, onset, round_, epoch = row(item, 9)
+            name, error, plain, call, *rest = row(item, 13)
+            varied, stuck, falls, last, said, count, onset, round_, epoch = rest
             streak = _Streak.__new__(_Streak)
             self._streaks.setdefault(text(name), []).append(streak)
             streak.error, streak.plain, streak.call = text(error), text(plain), text(call)
-            streak.varied = flag(varied)
+            streak.varied, streak.stuck = flag(varied), flag(stuck)
+            streak.falls, streak.text = flag(falls), whole(said)
+            streak.number = None if last is None else number(last)
             streak.count, streak.onset = whole(count), whole(onset)
             streak.round, streak.epoch = whole(round_), whole(epoch)
 
 
 _CAUSES = {"transient": "outage", "empty": "empty_taken_for_failure"}
+
+
+def _mark(text: str) -> int:
+    return crc32(text.encode("utf-8", "surrogatepass"))
+
+
+def _number(text: str) -> float | None:
+    """The first number of an error: what is left to do, where it falls from one to the next."""
+    found = _NUMBER.search(text, 0, _HEAD)
+    return None if found is None else float(found.group())
 
 
 def _name(seen: ToolSeen, word: str | None) -> str:
@@ -212,7 +256,7 @@ def _errors(seen: ToolSeen) -> tuple[str, str]:
     texts = [args] if isinstance(args, str) else _strings(args)
     plain = mask_error(seen.text)
     own = words_of(texts)
-    masked = plain if own.isdisjoint(words_of([plain])) else mask_error(seen.text, own)
+    masked = plain if own.isdisjoint(words_of([plain, seen.text])) else mask_error(seen.text, own)
     return digest_text(masked)[:8], digest_text(plain)[:8]
 
 

@@ -88,7 +88,7 @@ class Repeats:
 class _Pair:
     """The last result of a call, what kind of result it was, and in which rounds it came."""
 
-    __slots__ = ("epoch", "excused", "idle_at", "kind", "onset", "result_key", "rounds")
+    __slots__ = ("epoch", "excused", "idle_at", "kind", "onset", "result_key", "rounds", "still")
 
     def __init__(self, result_key: str, seen: ToolSeen) -> None:
         self.result_key = result_key
@@ -98,6 +98,7 @@ class _Pair:
         self.idle_at = int(seen.idle_at)
         self.rounds: list[int] = [seen.round]
         self.excused = False
+        self.still = False  # no other call has shown anything new between two of its rounds
 
 
 class _RepeatProbe:
@@ -109,18 +110,19 @@ class _RepeatProbe:
         self._keep = max(config.nudge, *(limit or 0 for limit in limits))
         self._pairs: OrderedDict[tuple[str, str], _Pair] = OrderedDict()
         self._waited: dict[str, int] = {}
+        self._fresh: dict[str, int] = {}
 
     def observe(self, seen: Seen) -> Finding | None:
         assert isinstance(seen, ToolSeen)
         if seen.effect == "wait":
-            if len(self._waited) >= _WAITERS and seen.agent not in self._waited:
-                del self._waited[next(iter(self._waited))]
-            self._waited[seen.agent] = seen.round
+            _put(self._waited, seen)
             return None
         if seen.outcome == "unknown_tool":
             return None
         key = (seen.agent, seen.call_key)
         pair = self._pairs.get(key)
+        if seen.fresh and seen.outcome == "ok":
+            _put(self._fresh, seen)
         if pair is None:
             if len(self._pairs) >= _CAPACITY:
                 self._pairs.popitem(last=False)
@@ -142,6 +144,7 @@ class _RepeatProbe:
         if pair.rounds[-1] == seen.round or (patient and seen.outcome in ("ok", "empty")):
             return None
         rounds = pair.rounds
+        pair.still = pair.still or self._fresh.get(seen.agent, -1) <= rounds[-1]
         rounds.append(seen.round)
         oldest = seen.round - self._config.window
         while rounds[0] <= oldest or len(rounds) > self._keep:
@@ -154,7 +157,7 @@ class _RepeatProbe:
         block, stop, ceiling = config.block, config.stop, config.ceiling
         if seen.outcome != "blocked":
             pair.kind = _WAITING if self._waits(pair, seen) else seen.outcome
-        if seen.facts.polling:
+        if seen.facts.polling or _moves(pair, seen):
             ceiling = min(ceiling, Severity.NUDGE)
         elif pair.kind == _WAITING:
             block, stop = None if block is None else 2 * block, None
@@ -196,6 +199,7 @@ class _RepeatProbe:
         if agent is None:
             self._pairs.clear()
             self._waited.clear()
+            self._fresh.clear()
             return
         for (owner, _), pair in self._pairs.items():
             # what was summarised away may be asked once more: half is discounted, the first time
@@ -206,24 +210,40 @@ class _RepeatProbe:
     def dump(self) -> object:
         pairs = [
             [agent, call, pair.result_key, pair.kind, pair.onset, pair.epoch, pair.idle_at,
-             pair.excused, pair.rounds[0], [later - pair.rounds[0] for later in pair.rounds[1:]]]
+             pair.excused, pair.still, pair.rounds[0],
+             [later - pair.rounds[0] for later in pair.rounds[1:]]]
             for (agent, call), pair in self._pairs.items()
         ]  # fmt: skip
-        return [pairs, dict(self._waited)]
+        return [pairs, dict(self._waited), dict(self._fresh)]
 
     def load(self, data: object) -> None:
         self._pairs.clear()
-        pairs, waited = row(data, 2)
+        pairs, waited, fresh = row(data, 3)
         self._waited = {agent: whole(round_) for agent, round_ in mapping(waited).items()}
+        self._fresh = {agent: whole(round_) for agent, round_ in mapping(fresh).items()}
         for item in sequence(pairs):
-            agent, call, result, kind, onset, epoch, idle_at, excused, first, later = row(item, 10)
+            agent, call, result, kind, onset, epoch, idle_at, *rest = row(item, 11)
+            excused, still, first, later = rest
             pair = _Pair.__new__(_Pair)
             pair.result_key, pair.kind, pair.onset = text(result), text(kind), whole(onset)
             pair.epoch, pair.idle_at = whole(epoch), whole(idle_at)
-            pair.excused = flag(excused)
+            pair.excused, pair.still = flag(excused), flag(still)
             start = whole(first)
             pair.rounds = [start, *(start + offset for offset in wholes(later))]
             self._pairs[(text(agent), text(call))] = pair
+
+
+def _put(rounds: dict[str, int], seen: ToolSeen) -> None:
+    """Note the round of an agent's latest call of a kind."""
+    if len(rounds) >= _WAITERS and seen.agent not in rounds:
+        del rounds[next(iter(rounds))]
+    rounds[seen.agent] = seen.round
+
+
+def _moves(pair: _Pair, seen: ToolSeen) -> bool:
+    """Whether a call does something each time, for what is seen between its rounds is new: "go
+    back" between the pages of a list, "forward" between the readings of a sensor."""
+    return not pair.still and seen.effect in ("run", "write") and pair.kind == "ok"
 
 
 _CAUSES = {
