@@ -1,20 +1,30 @@
 """What holding and settling costs, in microseconds: the ledger alone, and the purse around it.
 
-    python -m benchmarks.budget
+    python -m benchmarks.budget            with graphs, whose supersteps a budget adds to
+    python -m benchmarks.budget --ledger   the ledger and the purse alone
 
 Target: hold and settle together at most 10 us in memory, for one scope and for three nested ones,
 alone and with sixteen threads at it. CPU time, the best of nine repetitions, because other work on
-the machine only ever adds.
+the machine only ever adds. In graphs: plain, guarded, and guarded with a budget take turns in one
+process; what each adds to the one before is the median over the rounds.
 """
 
 from __future__ import annotations
 
+import random
+import sys
 import timeit
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from time import process_time
+from typing import Any
 
-from benchmarks.measuring import save, table
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langgraph.graph import END, START, MessagesState, StateGraph
+
+import shearpin
+from benchmarks.measuring import cpu_seconds, median, save, table
 from shearpin.core.account import Account
 from shearpin.core.books import Book
 from shearpin.core.budget import Budget
@@ -102,6 +112,63 @@ def contended(once: Callable[[], None], threads: int = 16) -> float:
         )
 
 
+SUPERSTEPS = 300
+TURNS = 9
+WHOLE = Budget(usd=10**6, tokens=10**12, model_calls=10**9, tool_calls=10**9, seconds=10**6)
+PRICES = {"input": "1", "output": "2"}
+
+
+def loop(asks: bool) -> Any:
+    """A node that goes round and round, with a model call each time or without."""
+    usage = {"input_tokens": 40, "output_tokens": 8, "total_tokens": 48}
+
+    words = "red fox blue lake old tree new road cold rain warm wind long day dark sea".split()
+    chance = random.Random(7)
+
+    def answers() -> Any:
+        while True:
+            text = " ".join(chance.choices(words, k=8))
+            yield AIMessage(text, usage_metadata=usage)  # type: ignore[arg-type]
+
+    model = GenericFakeChatModel(messages=answers())
+    count = 0
+
+    def node(state: MessagesState) -> dict[str, Any]:
+        nonlocal count
+        count += 1
+        if asks:
+            model.invoke(f"question {count}")
+        return {}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("node", node)
+    graph.add_edge(START, "node")
+    graph.add_conditional_edges("node", lambda state: END if count % SUPERSTEPS == 0 else "node")
+    return graph.compile()
+
+
+def in_graphs(asks: bool) -> dict[str, object]:
+    """Microseconds that a guard, and a budget in it, add to each superstep."""
+    graphs = [
+        loop(asks),
+        shearpin.guard(loop(asks)),
+        shearpin.guard(loop(asks), budget=WHOLE, unknown_price=PRICES),
+    ]
+    config = {"recursion_limit": SUPERSTEPS + 10}
+    runs = [lambda graph=graph: graph.invoke({"messages": []}, config) for graph in graphs]
+    for run in runs:
+        run()
+    assert all(graph.report().outcome == "completed" for graph in graphs[1:])
+    turns = [[cpu_seconds(run) for run in runs] for _ in range(TURNS)]
+    micro = 1e6 / SUPERSTEPS
+    return {
+        "what": f"superstep {'with' if asks else 'without'} a model call",
+        "plain_us": round(median([turn[0] for turn in turns]) * micro, 1),
+        "guard_adds_us": round(median([turn[1] - turn[0] for turn in turns]) * micro, 1),
+        "budget_adds_us": round(median([turn[2] - turn[1] for turn in turns]) * micro, 1),
+    }
+
+
 def main() -> None:
     rows: list[dict[str, object]] = []
     for scopes in (1, 3):
@@ -124,12 +191,16 @@ def main() -> None:
                 "us": round(microseconds(tool_call(scopes)), 2),
             },
         ]
-    save("budget", rows)
     print(table(["what", "scopes", "us"], [[str(v) for v in row.values()] for row in rows]))
     worst = max(
         float(str(r["us"])) for r in rows if str(r["what"]).startswith("ledger: hold + settle")
     )
-    print(f"\nhold + settle at worst {worst} us, target {TARGET} us")
+    print(f"\nhold + settle at worst {worst} us, target {TARGET} us\n")
+    if "--ledger" in sys.argv:
+        return
+    graphs = [in_graphs(False), in_graphs(True)]
+    print(table(list(graphs[0]), [[str(v) for v in row.values()] for row in graphs]))
+    save("budget", rows + graphs)
 
 
 if __name__ == "__main__":

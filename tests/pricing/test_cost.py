@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from decimal import Decimal, localcontext
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from shearpin.errors import ConfigError
 from shearpin.pricing import (
     KINDS,
+    Catalogue,
     Cost,
     ModelPrice,
     Rates,
@@ -23,6 +25,7 @@ from shearpin.pricing import (
     total,
     worst_case,
 )
+from shearpin.pricing.cost import worst_cases
 
 PRICE = ModelPrice.of(
     "m",
@@ -234,3 +237,23 @@ def test_prices_travel() -> None:
     assert copy == PRICE
     usage = TokenUsage(input=5, output=7)
     assert cost(usage, copy) == cost(usage, PRICE)
+
+
+@given(
+    st.integers(0, 400_000),
+    st.integers(0, 20_000),
+    st.sampled_from(["none", "5m", "1h"]),
+    st.sampled_from([None, "batch", "flex"]),
+    st.sampled_from(["gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro", "free", "flat"]),
+)
+def test_the_worst_cases_of_a_price_are_its_worst_case(
+    into: int, out: int, writes: Any, tier: str | None, model: str
+) -> None:
+    made = {
+        "free": ModelPrice.of("m", free=True),
+        "flat": ModelPrice.of("m", input="0.123", output="7.7", per_request="0.0003"),
+    }
+    price = made.get(model) or Catalogue().price(model)
+    assert price is not None
+    cases = worst_cases(price, cache_writes=writes, service_tier=tier)
+    assert cases(into, out) == worst_case(price, into, out, cache_writes=writes, service_tier=tier)

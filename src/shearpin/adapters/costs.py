@@ -9,7 +9,8 @@ from typing import Literal
 from langchain_core.messages import BaseMessage
 
 from shearpin.core.account import Account
-from shearpin.pricing import ModelPrice, worst_case
+from shearpin.pricing import ModelPrice
+from shearpin.pricing.cost import worst_cases
 from shearpin.report.budget import ScopeReport, in_units
 
 __all__ = ["at_most", "scopes_of"]
@@ -24,12 +25,10 @@ def at_most(
 ) -> Callable[[int, int], int]:
     """What tokens cost at most in this call, in millionths of a dollar."""
     writes = _cache_writes(params, messages, provider)
+    cases = worst_cases(price, cache_writes=writes, service_tier=tier)
 
     def worst(input_tokens: int, output_tokens: int) -> int:
-        found = worst_case(
-            price, input_tokens, output_tokens, cache_writes=writes, service_tier=tier
-        )
-        return found or 0
+        return cases(input_tokens, output_tokens) or 0
 
     return worst
 

@@ -6,7 +6,7 @@ products of integers. Nothing is divided and nothing is rounded, until a hold is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from operator import mul
@@ -16,7 +16,7 @@ from shearpin.pricing.model import KINDS, ModelPrice
 from shearpin.pricing.money import shifted
 from shearpin.pricing.usage import TokenUsage
 
-__all__ = ["Cost", "Line", "cost", "explain", "total", "worst_case"]
+__all__ = ["Cost", "Line", "cost", "explain", "total", "worst_case", "worst_cases"]
 
 _OUTPUT = KINDS.index("output")
 _OUTPUT_KINDS = frozenset(KINDS[_OUTPUT:])
@@ -141,6 +141,19 @@ def worst_case(
             return None
         units += price.flat(each or Decimal(0)) * uses
     return -(-units // price.scale)
+
+
+def worst_cases(
+    price: ModelPrice, *, cache_writes: Literal["none", "5m", "1h"], service_tier: str | None
+) -> Callable[[int, int], int | None]:
+    """`worst_case` of one price for any number of tokens: where there are no tiers, one sum."""
+    if service_tier is not None:
+        price = price.variants.get(service_tier, price)
+    into, out = price.bound(1, _INPUT_KINDS[cache_writes]), price.bound(1, _OUTPUT_KINDS)
+    if price.tiers or into is None or out is None:
+        return lambda i, o: worst_case(price, i, o, cache_writes=cache_writes)
+    flat, scale = price.flat(price.per_request), price.scale
+    return lambda i, o: -(-(max(i, 0) * into + max(o, 0) * out + flat) // scale)
 
 
 def explain(usage: TokenUsage, price: ModelPrice) -> tuple[Line, ...]:

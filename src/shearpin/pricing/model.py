@@ -170,7 +170,7 @@ class ModelPrice:
 
     def flat(self, amount: Decimal) -> int:
         """A dollar amount of this price in the units of `table`."""
-        return (self._whole(amount) or 0) * MICROS_PER_DOLLAR
+        return (self._whole(amount) or 0) * MICROS_PER_DOLLAR if amount else 0
 
     def scaled(self, factor: Decimal, source: str, at: date | None) -> ModelPrice:
         """This price with every amount multiplied: a discount or a surcharge."""
