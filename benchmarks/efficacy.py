@@ -16,16 +16,18 @@ The model has 135 million parameters: what it does with advice says little about
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.outputs import ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
 
@@ -35,8 +37,8 @@ from shearpin.demo import live
 from shearpin.demo.agents import react_agent
 
 HERE = Path(__file__).resolve().parent
-MOST_CALLS = 12
-SEEDS = (1, 2, 3, 4)
+MOST_CALLS = 8
+SEEDS = (1, 2, 3, 4, 5, 6)
 QUESTIONS = {
     "In which year was the bridge of Avenmoor opened?": "1874",
     "How many arches has the bridge of Avenmoor?": "five",
@@ -60,9 +62,22 @@ class Outcome:
     tokens: int
 
 
+class Remembering(live._JsonToolCaller):
+    """Asks the model once for each request: arms whose histories are equal get equal answers."""
+
+    _answers: ClassVar[dict[str, ChatResult]] = {}
+
+    def _generate(self, messages: list[Any], *args: Any, **kwargs: Any) -> ChatResult:
+        plain = [live._plain(message) for message in messages]
+        key = json.dumps([self.seed, *((m.type, str(m.content)) for m in plain)])
+        if key not in self._answers:
+            self._answers[key] = super()._generate(messages, *args, **kwargs)
+        return copy.deepcopy(self._answers[key])
+
+
 def agent(base_url: str, seed: int) -> Any:
     """The demo's agent, with some chance in it."""
-    model = live._JsonToolCaller(
+    model = Remembering(
         base_url=base_url,
         api_key="none",  # pyright: ignore[reportArgumentType]
         model=live.MODEL_NAME,
@@ -83,8 +98,8 @@ def run(arm: str, base_url: str, question: str, seed: int) -> Outcome:
         app = Guard(mode="warn" if arm == "nudges only" else "enforce").wrap(app)
     kept: Callable[..., Any] = Run.take_nudges
 
-    def mute(self: Run, name: str) -> Any:
-        return [] if arm == "no nudges" else kept(self, name)
+    def mute(self: Run, name: str, messages: Any) -> Any:
+        return [] if arm == "no nudges" else kept(self, name, messages)
 
     cut = False
     with patch.object(Run, "take_nudges", mute):
@@ -181,7 +196,8 @@ def write(text: str) -> None:
 
 `python benchmarks/efficacy.py --write`: {live.MODEL_NAME} on this machine, temperature 0.6, seeded;
 questions about two short documents, at most {MOST_CALLS} model calls. Each task was run in all four
-ways. A loop: the same call for the third time with the same result. To pivot: a call not made
+ways, and equal requests of a task got equal answers, so that the arms differ by what the guard did
+alone. A loop: the same call for the third time with the same result. To pivot: a call not made
 before, after that. "No nudges" has blocks and stops, and no hint is delivered.
 
 {text}
