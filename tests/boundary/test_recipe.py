@@ -70,7 +70,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "message"), WRONG, ids=[str(entry[0]) for entry in WRONG])
+@pytest.mark.parametrize(("options", "message"), WRONG, ids=[entry[1] for entry in WRONG])
 def test_what_is_wrong_is_named_with_its_fix(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Boundary(**options)

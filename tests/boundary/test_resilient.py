@@ -180,7 +180,7 @@ def test_a_resilient_function_can_take_anothers_place() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [3, "search", None.__class__, StructuredTool, StateGraph(MessagesState), [len]],
-    ids=str,
+    ids=lambda wrong: type(wrong).__name__,
 )
 def test_what_cannot_be_wrapped_is_refused_when_it_is_wrapped(wrong: Any) -> None:
     with pytest.raises(ConfigError, match="takes a function or a tool"):
