@@ -205,7 +205,11 @@ class Holding:
 
     def seconds_left(self) -> float | None:
         """Seconds until a call that begins now has to end; None without a time limit."""
-        return self.purse.account.seconds_left(self.purse.now()) if self.acts else None
+        try:
+            return self.purse.account.seconds_left(self.purse.now()) if self.acts else None
+        except Exception as error:
+            self.on_fault("budget.seconds_left", error)
+            return None
 
     def late(self, start: ModelStart, *, rounded: bool = False) -> Halt | None:
         """With what a model call under way is ended; None where it still has time.

@@ -93,7 +93,7 @@ class PayingCallLayer(CallLayer):
 
     async def allm_ends(self, response: LLMResult, *, run_id: UUID, **kwargs: object) -> None:
         """A model has answered a task."""
-        self._in_time(run_id)
+        self._contained("on_llm_end", lambda: self._in_time(run_id), None)
         halt: Halt | None = None
         try:
             halt = await self._amodel_ends(response, run_id)
@@ -152,7 +152,7 @@ class PayingCallLayer(CallLayer):
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
         """A model call has failed, or its stream was closed."""
-        self._in_time(run_id)
+        self._contained("on_llm_error", lambda: self._in_time(run_id), None)
         super().on_llm_error(error, run_id=run_id, **kwargs)
 
     def _opened(self, start: ModelStart, refused: Refused | None) -> tuple[Halt, Place] | None:
