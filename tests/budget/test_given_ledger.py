@@ -117,6 +117,23 @@ def test_h09_d_of_two_that_spend_at_the_same_time_one_is_refused_and_no_update_i
     assert 4_500_000 + 299_700 <= spent <= 5_000_000
 
 
+@WAYS
+async def test_what_others_hold_in_a_shared_ledger_ends_a_run_with_a_reason(how: str) -> None:
+    """Nobody here can be waited for."""
+    ledger, model = MemoryLedger(), Paid(lambda messages, number: "an answer")
+    ledger.hold("of another process", [Scope("thread:a:1", {})], {"model_calls": 1})
+    build = areact if how == "ainvoke" else react
+    app = guarded(
+        build(model, Counter().tool),
+        Budget(model_calls=1, per="thread"),
+        name="a",
+        ledger=ledger,
+    )
+    await run(app, how, thread("1"))
+    assert model.calls == 0
+    assert app.report().reason == "budget:model_calls"
+
+
 def test_h14_b_a_scope_that_never_spent_counts_as_zero_and_is_enforced() -> None:
     ledger = MemoryLedger()
     assert dict(ledger.usage("thread:support:new").spent) == {}

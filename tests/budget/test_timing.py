@@ -15,6 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
+from pydantic import PrivateAttr
 
 import shearpin
 from shearpin import Budget
@@ -122,15 +123,24 @@ def test_the_end_of_a_runs_time_ends_the_run(release: Event) -> None:
 
 
 class Hung(Paid):
-    """A provider that does not answer; a stream stalls after its second word."""
+    """A provider that does not answer; a stream stalls after its second word. Meanwhile a minute
+    passes on the clock, where there is one."""
+
+    _clock: ManualClock | None = PrivateAttr(default=None)
 
     async def _agenerate(self, *args: Any, **kwargs: Any) -> Any:
+        self.passes()
         await asyncio.Event().wait()
+
+    def passes(self) -> None:
+        if self._clock is not None:
+            self._clock.advance(60.0)
 
     async def _astream(self, *args: Any, **kwargs: Any) -> Any:
         chunks = self._pieces(args[0], 60)
         yield next(chunks)
         yield next(chunks)
+        self.passes()
         await asyncio.Event().wait()
 
 
@@ -153,6 +163,8 @@ async def test_a_hung_async_model_call_is_cut_at_the_deadline(how: str, per: Any
     app = guarded(
         asks_once(model, how), [Budget(seconds=0.05, per=per), Budget(tokens=999, per="thread")]
     )
+    model._clock = ManualClock()
+    with_clock(app, model._clock)  # so that a busy machine has all the time it needs before
     result = await app.ainvoke(HELLO)
     words = {
         "run": "0.1 seconds of the 0.1 seconds",
@@ -236,20 +248,24 @@ async def test_a_call_that_was_given_up_keeps_nobody_waiting(own_task: bool) -> 
 async def test_an_agent_whose_model_hangs_ends_with_what_it_has(
     build: str, middleware: bool
 ) -> None:
+    clock = ManualClock()
+
     class Second(Paid):
         async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
             if messages[-1].type == "tool":
+                clock.advance(60.0)
                 await asyncio.Event().wait()
             return self._generate(messages, *args, **kwargs)
 
     search, model = Counter(), Second(once("search"))
     if middleware:
-        alone = GuardMiddleware(budget=Budget(seconds=0.1))
+        alone = GuardMiddleware(budget=Budget(seconds=1.0))
         app: Any = create_agent(model, [search.tool], middleware=[alone])
         report = alone.report
     else:
         app = guarded((areact if build == "react" else agent)(model, search.tool), "0.1 s")
         report = app.report
+        with_clock(app, clock)
     result = await app.ainvoke(HELLO)
     assert search.runs == 1
     assert report().reason == "budget:seconds"

@@ -140,10 +140,11 @@ class Holding:
             found = self.purse.open_model(request)
             if not isinstance(found, Exhausted):
                 return None
-            if not found.crowded or _in_event_loop():
+            if not found.crowded:
                 return found
-            if not waiting.wait(since, {get_ident()}, self._patience()):
-                return found
+            in_vain = _in_event_loop() or not waiting.wait(since, {get_ident()}, self._patience())
+            if in_vain:
+                return found._replace(crowded=waiting.busy({get_ident()}))
             halt = self.halted()
             if halt is not None:
                 return halt
@@ -159,7 +160,7 @@ class Holding:
             if not found.crowded:
                 return found
             if not await waiting.wait_in_task(since, mine_in_task(), self._patience()):
-                return found
+                return found._replace(crowded=waiting.busy(mine_in_task()))
             halt = self.halted()
             if halt is not None:
                 return halt

@@ -65,6 +65,11 @@ class Waiting:
                 if self._over(asleep.since, asleep.mine) and not asleep.loop.is_closed():
                     asleep.loop.call_soon_threadsafe(_wake, asleep.future)
 
+    def busy(self, mine: AbstractSet[int]) -> bool:
+        """Whether calls of others are under way here; a ledger may hold for more than these."""
+        with self._changed:
+            return bool(set(self._underway.values()) - mine)
+
     def wait(self, since: int, mine: AbstractSet[int], seconds: float) -> bool:
         """Wait until a call of others is closed; False if none is under way, or in vain.
 
