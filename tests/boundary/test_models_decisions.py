@@ -19,9 +19,9 @@ from langchain_core.messages.tool import InvalidToolCall
 from langchain_core.messages.utils import count_tokens_approximately
 
 from shearpin import ConfigError, Guard
-from shearpin.adapters.answers import as_answer, asked_again, fault_of, is_usable
-from shearpin.adapters.exchanges import tries_of
-from shearpin.adapters.shortening import share_of, trimmed
+from shearpin.adapters.boundary.answers import as_answer, asked_again, fault_of, is_usable
+from shearpin.adapters.boundary.exchanges import tries_of
+from shearpin.adapters.boundary.shortening import share_of, trimmed
 from shearpin.boundary import Answers, Boundary, Classification, ErrorCategory, Retries
 from shearpin.boundary.modelcalls import Ask, Fault, Lost, ModelCall, Take
 from shearpin.boundary.tally import RunErrors

@@ -16,7 +16,7 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 
-from shearpin.adapters.attempts import ATTEMPT
+from shearpin.adapters.boundary.attempts import ATTEMPT
 from shearpin.boundary import Answers, Availability, Boundary
 from shearpin.boundary.modelcalls import UselessAnswer
 from shearpin.langchain import ResilienceMiddleware, resilient_model
@@ -24,8 +24,8 @@ from tests.boundary.models_setup import DONE, HELLO, QUICK, last, model
 from tests.hosts.injector import InjectedError, calls_of, fault_in
 
 HOMES = (
-    "adapters.answers:",
-    "adapters.attempts:",
+    "adapters.boundary.answers:",
+    "adapters.boundary.attempts:",
     "adapters.langchain.alternatives:",
     "adapters.langchain.attempted:",
     "adapters.langchain.boundedmodels:",
@@ -33,8 +33,8 @@ HOMES = (
     "adapters.langchain.resilience:",
     "adapters.langchain.resilient:",
     "adapters.langchain.restreaming:",
-    "adapters.modelcalls:",
-    "adapters.shortening:",
+    "adapters.boundary.modelcalls:",
+    "adapters.boundary.shortening:",
     "boundary.modelcalls:",
 )
 RESILIENT = "adapters.langchain.resilient:"
@@ -64,11 +64,11 @@ SHELLS = {
     "adapters.langchain.resilience:ResilienceMiddleware._run_of_model",
     "adapters.langchain.restreaming:restreamed",
     "adapters.langchain.restreaming:arestreamed",
-    "adapters.modelcalls:drive",
-    "adapters.modelcalls:adrive",
-    "adapters.modelcalls:finished",
+    "adapters.boundary.modelcalls:drive",
+    "adapters.boundary.modelcalls:adrive",
+    "adapters.boundary.modelcalls:finished",
     # Broken when it goes on after the model has answered, it does not come to its own `except`.
-    "adapters.modelcalls:_adriven",
+    "adapters.boundary.modelcalls:_adriven",
     # A copy, a look-up, assignments.
     f"{RESILIENT}_plain",
     f"{RESILIENT}_callbacks",

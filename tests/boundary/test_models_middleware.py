@@ -614,8 +614,8 @@ async def test_faults_of_ours_hurt_nobody(how: str, monkeypatch: pytest.MonkeyPa
     def fails(*_: object) -> Any:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("shearpin.adapters.exchanges.fault_of", fails)
-    monkeypatch.setattr("shearpin.adapters.exchanges.tries_of", fails)
+    monkeypatch.setattr("shearpin.adapters.boundary.exchanges.fault_of", fails)
+    monkeypatch.setattr("shearpin.adapters.boundary.exchanges.tries_of", fails)
     agent = agent_of(model(DONE))
     assert last(await asked(agent, how)).content == DONE
     assert failures_of(agent).faults == ("models.answered: ZeroDivisionError: ours",)

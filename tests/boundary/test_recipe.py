@@ -11,7 +11,7 @@ import pytest
 
 import shearpin
 from shearpin import ConfigError, Guard
-from shearpin.adapters.bounds import boundary_of, shared_of
+from shearpin.adapters.boundary.bounds import boundary_of, shared_of
 from shearpin.boundary import (
     Answers,
     Availability,

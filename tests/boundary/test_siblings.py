@@ -18,7 +18,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 
 import shearpin
-from shearpin.adapters.siblings import Siblings, batch_of
+from shearpin.adapters.boundary.siblings import Siblings, batch_of
 from shearpin.boundary import Boundary, Effects, ToolPolicy
 from shearpin.testing import StrictProvider, asks_for
 from tests.boundary.failing import faultless

@@ -24,10 +24,10 @@ from tests.boundary.tool_bench import PRICES, Outcomes
 from tests.hosts.injector import InjectedError, calls_of, fault_in
 
 HOMES = (
-    "adapters.bounded:",
-    "adapters.tooljob:",
-    "adapters.toolroom:",
-    "adapters.packing:",
+    "adapters.boundary.bounded:",
+    "adapters.boundary.tooljob:",
+    "adapters.boundary.toolroom:",
+    "adapters.boundary.packing:",
     "boundary.calls:",
     "boundary.fallbacks:",
     "boundary.gate:",
@@ -41,18 +41,18 @@ HOMES = (
 )
 SHELLS = {
     # There is nothing of ours above them that knows what the tool has done.
-    "adapters.bounded:bounded",
-    "adapters.bounded:abounded",
-    "adapters.tooljob:Job.attempt",
-    "adapters.tooljob:Job.aattempt",
+    "adapters.boundary.bounded:bounded",
+    "adapters.boundary.bounded:abounded",
+    "adapters.boundary.tooljob:Job.attempt",
+    "adapters.boundary.tooljob:Job.aattempt",
     # These contain: a fault at their very entry is one of the interpreter.
-    "adapters.bounded:_begun",
-    "adapters.bounded:_over",
-    "adapters.bounded:_is_fault",
-    "adapters.bounded:_left",
-    "adapters.tooljob:Job.begun",
-    "adapters.tooljob:Job.bare",
-    "adapters.tooljob:Job.abare",
+    "adapters.boundary.bounded:_begun",
+    "adapters.boundary.bounded:_over",
+    "adapters.boundary.bounded:_is_fault",
+    "adapters.boundary.bounded:_left",
+    "adapters.boundary.tooljob:Job.begun",
+    "adapters.boundary.tooljob:Job.bare",
+    "adapters.boundary.tooljob:Job.abare",
     "boundary.inner:calls_within",  # in callbacks, which contain it
 }
 

@@ -18,7 +18,7 @@ from langgraph.types import Command, RetryPolicy, interrupt
 
 import shearpin
 from shearpin import Guard
-from shearpin.adapters.bounds import shared_of
+from shearpin.adapters.boundary.bounds import shared_of
 from shearpin.adapters.langgraph.wiring import wiring_of
 from shearpin.boundary import Boundary, EffectRefusedError, Effects, Retries, ToolPolicy, resilient
 from shearpin.boundary.effects import EffectRecords

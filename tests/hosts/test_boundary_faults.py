@@ -45,9 +45,14 @@ BOUNDARY_SHELLS = {
     "adapters.langgraph.bounding:Failing.done",
     "adapters.langgraph.nodes:GuardedNode._ended",
 }
-NODES = ("adapters.langgraph.", "adapters.bounds:", "adapters.ways:", "adapters.exhaustion:")
+NODES = (
+    "adapters.langgraph.",
+    "adapters.boundary.bounds:",
+    "adapters.ways:",
+    "adapters.boundary.exhaustion:",
+)
 """What belongs to the boundary at nodes; that of tools and models is tested where they are."""
-ASKED_BY_OTHERS = {"adapters.bounds:Bounds.acts", "adapters.bounds:Bounds.store"}
+ASKED_BY_OTHERS = {"adapters.boundary.bounds:Bounds.acts", "adapters.boundary.bounds:Bounds.store"}
 HOW = ["invoke", "ainvoke"]
 HELLO = {"messages": [HumanMessage("how is Rome?", id="h1")]}
 

@@ -94,12 +94,16 @@ def test_a_session_says_what_ended_its_run() -> None:
     driver = Driver()
     while driver.session.stopped is None:
         number = driver.tool_calls
-        driver.step(Call("look", {"at": number}, f"no such place {number}, error", "error"))
+        driver.step(
+            Call("look", {"at": number}, "error: there is no such place on this map", "error")
+        )
     told = stop_of(driver.session)
     assert told.evidence["ended_by"] == "persist_rounds"
     patient = Driver(breaker=BreakerSettings(persist_rounds=20))
     for number in range(7):
-        patient.step(Call("look", {"at": number}, f"no such place {number}, error", "error"))
+        patient.step(
+            Call("look", {"at": number}, "error: there is no such place on this map", "error")
+        )
     assert patient.session.stopped is None, "what the remedy names has to help"
 
 

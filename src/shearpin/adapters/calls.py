@@ -19,9 +19,9 @@ from langchain_core.outputs import LLMResult
 from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphBubbleUp
 
-from shearpin.adapters.attempts import discarded
+from shearpin.adapters.boundary.attempts import discarded
+from shearpin.adapters.boundary.exhaustion import over_failures
 from shearpin.adapters.chanting import listener_of
-from shearpin.adapters.exhaustion import over_failures
 from shearpin.adapters.messages import requests_of
 from shearpin.adapters.metering import spending_of
 from shearpin.adapters.outcomes import result_of, status_of_error
@@ -252,7 +252,7 @@ class CallLayer(BaseCallbackHandler):
         if isinstance(verdict, Halt):
             self._refuse(verdict, place)
         elif self.run.boundary is not None:
-            from shearpin.adapters.unanswered import begins
+            from shearpin.adapters.boundary.unanswered import begins
 
             begins(self.run, self.run.boundary, run_id)
 
@@ -266,7 +266,7 @@ class CallLayer(BaseCallbackHandler):
             self._tool_ends(run_id, result_of(output), status)
 
         if self.run.boundary is not None:
-            from shearpin.adapters.unanswered import ends
+            from shearpin.adapters.boundary.unanswered import ends
 
             ends(self.run, self.run.boundary, run_id, output)
         self._contained("on_tool_end", report, None)
@@ -275,7 +275,7 @@ class CallLayer(BaseCallbackHandler):
         """A tool has failed. Interrupts and our own stops are no answers."""
 
         if self.run.boundary is not None:
-            from shearpin.adapters.unanswered import fails
+            from shearpin.adapters.boundary.unanswered import fails
 
             fails(self.run, self.run.boundary, run_id, error)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shearpin.adapters.bounds import Bounds
+from shearpin.adapters.boundary.bounds import Bounds
 from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.run import Run
 from shearpin.core.settings import Settings

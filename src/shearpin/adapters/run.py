@@ -44,7 +44,7 @@ from shearpin.switch import SWITCH
 from shearpin.verdicts import PROCEED, Halt, Nudge, Verdict
 
 if TYPE_CHECKING:
-    from shearpin.adapters.bounds import Bounds
+    from shearpin.adapters.boundary.bounds import Bounds
 
 __all__ = ["OpenCall", "Run"]
 

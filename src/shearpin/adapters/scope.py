@@ -11,7 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
 from shearpin import clock
-from shearpin.adapters.bounds import open_bounds
+from shearpin.adapters.boundary.bounds import open_bounds
 from shearpin.adapters.calls import HANDLER, current_run
 from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.metering import Orders, cut_in, open_spending

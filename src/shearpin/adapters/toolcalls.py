@@ -68,7 +68,7 @@ def around(
         if bounds is None:
             result = timed(asked.spending, asked.request.name, execute)
         else:
-            from shearpin.adapters.bounded import bounded
+            from shearpin.adapters.boundary.bounded import bounded
 
             result = bounded(run, bounds, asked, execute)
     except BaseException as error:
@@ -92,7 +92,7 @@ async def aaround(
         if bounds is None:
             result = await atimed(asked.spending, asked.request.name, execute)
         else:
-            from shearpin.adapters.bounded import abounded
+            from shearpin.adapters.boundary.bounded import abounded
 
             result = await abounded(run, bounds, asked, execute)
     except BaseException as error:

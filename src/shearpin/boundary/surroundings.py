@@ -71,5 +71,5 @@ def surroundings() -> Surroundings:
     """Where this code runs."""
     if "langgraph" not in sys.modules:
         return NOWHERE
-    found: Surroundings = import_module("shearpin.adapters.surroundings").surroundings()
+    found: Surroundings = import_module("shearpin.adapters.boundary.surroundings").surroundings()
     return found

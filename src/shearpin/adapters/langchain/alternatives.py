@@ -12,8 +12,8 @@ from typing import Any, cast
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from shearpin.adapters.boundary.modelcalls import Outcome, adrive, drive, finished, read_message
 from shearpin.adapters.langchain.plans import AnyRunnable, Plan, Prompt, messages_of, prompt_of
-from shearpin.adapters.modelcalls import Outcome, adrive, drive, finished, read_message
 from shearpin.boundary.modelcalls import Ask, Fault, UselessAnswer
 
 __all__ = ["Alternatives"]

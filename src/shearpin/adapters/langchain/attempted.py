@@ -16,11 +16,11 @@ from langchain.agents.middleware import ModelFallbackMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
-from shearpin.adapters.answers import asked_again
-from shearpin.adapters.attempts import ATTEMPT
-from shearpin.adapters.bounds import Bounds
+from shearpin.adapters.boundary.answers import asked_again
+from shearpin.adapters.boundary.attempts import ATTEMPT
+from shearpin.adapters.boundary.bounds import Bounds
+from shearpin.adapters.boundary.shortening import share_of, trimmed
 from shearpin.adapters.messages import unanswered
-from shearpin.adapters.shortening import share_of, trimmed
 from shearpin.boundary.modelcalls import Ask
 
 if TYPE_CHECKING:

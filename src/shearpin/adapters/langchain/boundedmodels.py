@@ -15,14 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
-from shearpin.adapters.answers import as_answer, lost_answer, noted
-from shearpin.adapters.attempts import ATTEMPT, listened_to
-from shearpin.adapters.bounds import Bounds
-from shearpin.adapters.exhaustion import too_much_failed, wrap_up_note
-from shearpin.adapters.langchain.attempted import Shortening, request_for_fallback
-from shearpin.adapters.langchain.tenancy import ambient_config
-from shearpin.adapters.messages import unanswered
-from shearpin.adapters.modelcalls import (
+from shearpin.adapters.boundary.answers import as_answer, lost_answer, noted
+from shearpin.adapters.boundary.attempts import ATTEMPT, listened_to
+from shearpin.adapters.boundary.bounds import Bounds
+from shearpin.adapters.boundary.exhaustion import too_much_failed, wrap_up_note
+from shearpin.adapters.boundary.modelcalls import (
     Exchange,
     Outcome,
     adrive,
@@ -31,6 +28,9 @@ from shearpin.adapters.modelcalls import (
     opened,
     read_message,
 )
+from shearpin.adapters.langchain.attempted import Shortening, request_for_fallback
+from shearpin.adapters.langchain.tenancy import ambient_config
+from shearpin.adapters.messages import unanswered
 from shearpin.adapters.places import place_of
 from shearpin.adapters.run import Run
 from shearpin.boundary.endings import FAMILY

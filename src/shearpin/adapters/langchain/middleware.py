@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.types import Command
 
 from shearpin.adapters import toolcalls
-from shearpin.adapters.bounds import boundary_of
+from shearpin.adapters.boundary.bounds import boundary_of
 from shearpin.adapters.calls import HANDLER, current_run
 from shearpin.adapters.langchain.alone import Alone, check_alone, hear_answer
 from shearpin.adapters.langchain.boundedmodels import aenduring, enduring

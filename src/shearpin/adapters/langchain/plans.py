@@ -17,13 +17,13 @@ from typing import Any, Final, Literal, TypeVar
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables import Runnable
 
-from shearpin.adapters.answers import as_answer, fault_words, is_usable, lost_answer, noted
-from shearpin.adapters.attempts import ATTEMPT, listened_to
-from shearpin.adapters.bounds import Bounds, shared_of
+from shearpin.adapters.boundary.answers import as_answer, fault_words, is_usable, lost_answer, noted
+from shearpin.adapters.boundary.attempts import ATTEMPT, listened_to
+from shearpin.adapters.boundary.bounds import Bounds, shared_of
+from shearpin.adapters.boundary.modelcalls import Exchange, Outcome, opened
 from shearpin.adapters.calls import current_run
 from shearpin.adapters.langchain.attempted import Shortening
 from shearpin.adapters.langchain.tenancy import ambient_config
-from shearpin.adapters.modelcalls import Exchange, Outcome, opened
 from shearpin.adapters.places import place_of
 from shearpin.adapters.run import Run
 from shearpin.boundary.boundary import Boundary

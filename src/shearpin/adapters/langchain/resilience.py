@@ -19,7 +19,7 @@ from langchain_core.tools import BaseTool
 from langgraph.types import Command
 
 from shearpin.adapters import toolcalls
-from shearpin.adapters.bounds import Bounds, open_bounds
+from shearpin.adapters.boundary.bounds import Bounds, open_bounds
 from shearpin.adapters.calls import current_run
 from shearpin.adapters.langchain.boundedmodels import acalled, called
 from shearpin.adapters.langchain.tenancy import Tenancy, ambient_config

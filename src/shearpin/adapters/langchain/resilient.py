@@ -19,6 +19,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig
 
+from shearpin.adapters.boundary.modelcalls import Outcome, adrive, drive, finished, read_message
 from shearpin.adapters.langchain.alternatives import Alternatives
 from shearpin.adapters.langchain.plans import (
     AnyRunnable,
@@ -29,7 +30,6 @@ from shearpin.adapters.langchain.plans import (
     prompt_of,
 )
 from shearpin.adapters.langchain.restreaming import arestreamed, restreamed
-from shearpin.adapters.modelcalls import Outcome, adrive, drive, finished, read_message
 from shearpin.boundary.boundary import Boundary
 from shearpin.boundary.modelcalls import Ask
 from shearpin.errors import ConfigError

@@ -13,11 +13,11 @@ from typing import Any, cast
 
 from langchain_core.messages import AIMessageChunk
 
-from shearpin.adapters.answers import fault_of, fault_words, is_usable
-from shearpin.adapters.attempts import Attempt, attempting
+from shearpin.adapters.boundary.answers import fault_of, fault_words, is_usable
+from shearpin.adapters.boundary.attempts import Attempt, attempting
+from shearpin.adapters.boundary.modelcalls import decider
 from shearpin.adapters.langchain.plans import AnyRunnable, Prompt, generic
 from shearpin.adapters.messages import MARK
-from shearpin.adapters.modelcalls import decider
 from shearpin.boundary.modelcalls import Ask, Step
 
 __all__ = ["arestreamed", "restreamed"]

@@ -16,7 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.config import get_config
 
 from shearpin import clock
-from shearpin.adapters.bounds import open_bounds
+from shearpin.adapters.boundary.bounds import open_bounds
 from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.metering import open_spending, orders_in
 from shearpin.adapters.run import Run

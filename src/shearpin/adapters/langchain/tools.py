@@ -24,9 +24,9 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import PrivateAttr
 
+from shearpin.adapters.boundary.packing import pack, unpack
 from shearpin.adapters.langchain.fallback_tools import called_instead
 from shearpin.adapters.outcomes import is_about_arguments, message_in
-from shearpin.adapters.packing import pack, unpack
 from shearpin.boundary.calls import Hooks
 from shearpin.boundary.inner import Inner
 from shearpin.boundary.making import Making, Resilience

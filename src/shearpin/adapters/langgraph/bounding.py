@@ -17,8 +17,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
-from shearpin.adapters.bounds import Bounds
-from shearpin.adapters.exhaustion import over_failures
+from shearpin.adapters.boundary.bounds import Bounds
+from shearpin.adapters.boundary.exhaustion import over_failures
+from shearpin.adapters.boundary.modelcalls import TRIED
 from shearpin.adapters.langgraph.compat_tasks import (
     has_handler,
     has_policy,
@@ -36,7 +37,6 @@ from shearpin.adapters.langgraph.detours import (
     taken_back,
 )
 from shearpin.adapters.metering import spending_of
-from shearpin.adapters.modelcalls import TRIED
 from shearpin.adapters.places import Place
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
 
-from shearpin.adapters.bounds import Bounds
+from shearpin.adapters.boundary.bounds import Bounds
 from shearpin.adapters.calls import HANDLER
 from shearpin.adapters.langgraph.chunks import Chunks
 from shearpin.adapters.langgraph.compat import (

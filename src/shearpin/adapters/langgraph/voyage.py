@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from langgraph.types import Command
 
-from shearpin.adapters.bounds import open_bounds
+from shearpin.adapters.boundary.bounds import open_bounds
 from shearpin.adapters.calls import CallLayer
 from shearpin.adapters.judge import ThreadState
 from shearpin.adapters.langgraph import state as states

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.tools import BaseTool
 
 from shearpin import clock
-from shearpin.adapters.bounds import boundary_of
+from shearpin.adapters.boundary.bounds import boundary_of
 from shearpin.adapters.langgraph.closures import bound_with, variables_of
 from shearpin.adapters.langgraph.compat import (
     AnyGraph,

@@ -6,7 +6,7 @@ import functools
 from difflib import get_close_matches
 from typing import Any, TypeVar, cast
 
-from shearpin.adapters.bounds import boundary_of, shared_of
+from shearpin.adapters.boundary.bounds import boundary_of, shared_of
 from shearpin.adapters.langgraph.compat import (
     AnyGraph,
     Pregel,

@@ -80,8 +80,8 @@ class _Streak:
     """Failures of one kind.
 
     An error has two digests: as it stands, and without the words of its own arguments. `stuck` says
-    that a call was repeated, or that a whole sentence came back word for word: where neither is so,
-    a list may be being gone through. `falls` says that the first number has become smaller each
+    that a call was repeated, that a whole sentence came back word for word, or that the arguments
+    are invalid: where none is so, a list may be being gone through. `falls` says that the first number has become smaller each
     time: work goes on.
     """
 
@@ -95,7 +95,7 @@ class _Streak:
         self.plain = plain
         self.call = seen.call_key
         self.varied = False
-        self.stuck = not seen.novel
+        self.stuck = not seen.novel or seen.outcome == "bad_args"
         self.text = _mark(seen.text)
         self.number = _number(seen.text)
         self.falls = True

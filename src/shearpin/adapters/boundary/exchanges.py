@@ -13,9 +13,9 @@ from typing import Any, Final, Generic, TypeVar
 
 from langchain_core.messages import BaseMessage
 
-from shearpin.adapters.answers import fault_of, fault_words, is_usable
-from shearpin.adapters.attempts import Attempt
-from shearpin.adapters.bounds import Bounds
+from shearpin.adapters.boundary.answers import fault_of, fault_words, is_usable
+from shearpin.adapters.boundary.attempts import Attempt
+from shearpin.adapters.boundary.bounds import Bounds
 from shearpin.adapters.metering import spending_of
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
 from shearpin import clock
+from shearpin.adapters.boundary.siblings import Siblings
 from shearpin.adapters.carrying import tell
 from shearpin.adapters.places import Place
-from shearpin.adapters.siblings import Siblings
 from shearpin.core.modes import Modes
 from shearpin.errors import ConfigError, StoreError
 from shearpin.events import RunOutcome

@@ -11,7 +11,7 @@ from typing import Final
 
 from langchain_core.messages import HumanMessage
 
-from shearpin.adapters.bounds import Bounds
+from shearpin.adapters.boundary.bounds import Bounds
 from shearpin.adapters.places import Place
 from shearpin.adapters.run import Run
 from shearpin.boundary.endings import FAMILY

@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shearpin.adapters.bounds import Bounds
+from shearpin.adapters.boundary.bounds import Bounds
+from shearpin.adapters.boundary.siblings import batch_of
+from shearpin.adapters.boundary.tooljob import Job
 from shearpin.adapters.run import Run
-from shearpin.adapters.siblings import batch_of
 from shearpin.adapters.timing import atimed, timed
-from shearpin.adapters.tooljob import Job
 from shearpin.boundary.calls import recorded
 from shearpin.boundary.categories import ErrorCategory
 from shearpin.boundary.results import ToolResult

@@ -17,8 +17,8 @@ from uuid import UUID
 from langchain_core.messages import ToolMessage
 from langgraph.errors import GraphBubbleUp
 
+from shearpin.adapters.boundary.packing import pack
 from shearpin.adapters.outcomes import is_about_arguments
-from shearpin.adapters.packing import pack
 from shearpin.adapters.signals import stop_in
 from shearpin.boundary.calls import CallInfo, recorded
 from shearpin.boundary.categories import ErrorCategory
@@ -30,7 +30,7 @@ from shearpin.errors import EffectRefusedError
 from shearpin.events import ToolReturned
 
 if TYPE_CHECKING:
-    from shearpin.adapters.bounds import Bounds
+    from shearpin.adapters.boundary.bounds import Bounds
     from shearpin.adapters.run import OpenCall, Run
 
 __all__ = ["begins", "ends", "fails"]

@@ -13,11 +13,11 @@ from typing import Any, cast
 
 from langchain_core.runnables.config import var_child_runnable_config
 
+from shearpin.adapters.boundary.toolroom import ToolRoom
 from shearpin.adapters.calls import current_run
 from shearpin.adapters.metering import spending_of
 from shearpin.adapters.places import Place, place_of
 from shearpin.adapters.run import Run
-from shearpin.adapters.toolroom import ToolRoom
 from shearpin.boundary.surroundings import NOWHERE, Surroundings
 
 __all__ = ["surroundings"]

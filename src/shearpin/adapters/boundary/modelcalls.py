@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
-from shearpin.adapters.attempts import attempting
-from shearpin.adapters.bounds import Bounds
-from shearpin.adapters.exchanges import TRIED, Exchange, Outcome, read_message
+from shearpin.adapters.boundary.attempts import attempting
+from shearpin.adapters.boundary.bounds import Bounds
+from shearpin.adapters.boundary.exchanges import TRIED, Exchange, Outcome, read_message
 from shearpin.boundary.modelcalls import (
     AlwaysUp,
     Ask,

@@ -1,0 +1,1 @@
+"""The error boundary at work: failed calls are made again, replaced, answered."""
