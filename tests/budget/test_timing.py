@@ -20,7 +20,7 @@ from pydantic import PrivateAttr
 import shearpin
 from shearpin import Budget
 from shearpin.adapters.langgraph.wiring import wiring_of
-from shearpin.adapters.turns import Turns
+from shearpin.adapters.money.turns import Turns
 from shearpin.langchain import GuardMiddleware
 from shearpin.testing import ManualClock, StrictProvider, asks_for
 from shearpin.testing.provider import complaints

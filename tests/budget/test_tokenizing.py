@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
-from shearpin.adapters.prompts import Prompts
-from shearpin.adapters.tokenizing import LONGEST, counter_for
+from shearpin.adapters.money.prompts import Prompts
+from shearpin.adapters.money.tokenizing import LONGEST, counter_for
 from shearpin.core.estimate import text_tokens
 
 ORIGIN = "somewhere://vocabulary"

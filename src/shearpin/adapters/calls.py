@@ -23,17 +23,17 @@ from shearpin.adapters.boundary.attempts import discarded
 from shearpin.adapters.boundary.exhaustion import over_failures
 from shearpin.adapters.chanting import listener_of
 from shearpin.adapters.messages import requests_of
-from shearpin.adapters.metering import spending_of
+from shearpin.adapters.money.metering import spending_of
+from shearpin.adapters.money.rulings import Refused
+from shearpin.adapters.money.settling import Chunks, Outcome, fact_usage, outcome_of
+from shearpin.adapters.money.spending import Closed
+from shearpin.adapters.money.starting import ModelStart
 from shearpin.adapters.outcomes import result_of, status_of_error
 from shearpin.adapters.places import Place, place_of
 from shearpin.adapters.quiet import quieten
 from shearpin.adapters.refusing import goes_on
-from shearpin.adapters.rulings import Refused
 from shearpin.adapters.run import OpenCall, Run
-from shearpin.adapters.settling import Chunks, Outcome, fact_usage, outcome_of
 from shearpin.adapters.signals import HardStop, PausingStop, Stop, stop_in
-from shearpin.adapters.spending import Closed
-from shearpin.adapters.starting import ModelStart
 from shearpin.boundary.inner import calls_within
 from shearpin.events import CallStatus, ModelCalled, ModelReturned, ToolCalled, ToolReturned
 from shearpin.verdicts import PROCEED, Halt, Verdict

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from shearpin import clock
-from shearpin.adapters.funds import Funds
+from shearpin.adapters.money.funds import Funds
 from shearpin.adapters.owed import Owed
 from shearpin.adapters.people import People
 from shearpin.core.session import Session

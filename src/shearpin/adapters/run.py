@@ -21,11 +21,11 @@ from shearpin import clock
 from shearpin.adapters.branches import Branches
 from shearpin.adapters.carrying import carried
 from shearpin.adapters.judge import ThreadState
+from shearpin.adapters.money.settling import Chunks
+from shearpin.adapters.money.spending import Spending
 from shearpin.adapters.nudges import Nudges
 from shearpin.adapters.numbering import Numbers
 from shearpin.adapters.repair import Histories
-from shearpin.adapters.settling import Chunks
-from shearpin.adapters.spending import Spending
 from shearpin.adapters.thoughts import Thoughts, thoughts_of
 from shearpin.adapters.ways import Ways
 from shearpin.core.journal import NoteRecord, Record

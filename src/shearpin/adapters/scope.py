@@ -14,8 +14,8 @@ from shearpin import clock
 from shearpin.adapters.boundary.bounds import open_bounds
 from shearpin.adapters.calls import HANDLER, current_run
 from shearpin.adapters.judge import ThreadState
-from shearpin.adapters.metering import Orders, cut_in, open_spending
-from shearpin.adapters.paying import call_layer
+from shearpin.adapters.money.metering import Orders, cut_in, open_spending
+from shearpin.adapters.money.paying import call_layer
 from shearpin.adapters.reports import report_of, tripped
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in

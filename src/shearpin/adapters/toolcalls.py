@@ -15,7 +15,9 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.types import Command
 
 from shearpin.adapters.messages import answer
-from shearpin.adapters.metering import cut_in, spending_of
+from shearpin.adapters.money.metering import cut_in, spending_of
+from shearpin.adapters.money.spending import Spending
+from shearpin.adapters.money.timing import CutOff, atimed, timed
 from shearpin.adapters.outcomes import message_in, status_of_error
 from shearpin.adapters.places import Place, place_of
 from shearpin.adapters.refusing import (
@@ -27,9 +29,7 @@ from shearpin.adapters.refusing import (
 )
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
-from shearpin.adapters.spending import Spending
 from shearpin.adapters.stepping import name_the_child
-from shearpin.adapters.timing import CutOff, atimed, timed
 from shearpin.events import CallStatus, ToolCalled, ToolRequest, ToolReturned
 from shearpin.verdicts import Block, Halt, Verdict
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from shearpin.adapters.boundary.bounds import Bounds
 from shearpin.adapters.boundary.siblings import batch_of
 from shearpin.adapters.boundary.tooljob import Job
+from shearpin.adapters.money.timing import atimed, timed
 from shearpin.adapters.run import Run
-from shearpin.adapters.timing import atimed, timed
 from shearpin.boundary.calls import recorded
 from shearpin.boundary.categories import ErrorCategory
 from shearpin.boundary.results import ToolResult

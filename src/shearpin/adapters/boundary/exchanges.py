@@ -16,7 +16,7 @@ from langchain_core.messages import BaseMessage
 from shearpin.adapters.boundary.answers import fault_of, fault_words, is_usable
 from shearpin.adapters.boundary.attempts import Attempt
 from shearpin.adapters.boundary.bounds import Bounds
-from shearpin.adapters.metering import spending_of
+from shearpin.adapters.money.metering import spending_of
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in
 from shearpin.boundary.categories import Classification, ErrorCategory

@@ -15,7 +15,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from shearpin.adapters.boundary.toolroom import ToolRoom
 from shearpin.adapters.calls import current_run
-from shearpin.adapters.metering import spending_of
+from shearpin.adapters.money.metering import spending_of
 from shearpin.adapters.places import Place, place_of
 from shearpin.adapters.run import Run
 from shearpin.boundary.surroundings import NOWHERE, Surroundings

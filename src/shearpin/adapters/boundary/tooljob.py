@@ -20,11 +20,11 @@ from langgraph.errors import GraphBubbleUp
 from shearpin.adapters.boundary.bounds import Bounds
 from shearpin.adapters.boundary.packing import pack, unpack
 from shearpin.adapters.boundary.toolroom import ToolRoom
-from shearpin.adapters.metering import cut_in
+from shearpin.adapters.money.metering import cut_in
+from shearpin.adapters.money.timing import CutOff, atimed, timed
 from shearpin.adapters.outcomes import is_about_arguments, message_in
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import Stop, stop_in
-from shearpin.adapters.timing import CutOff, atimed, timed
 from shearpin.boundary.calls import CallInfo, Hooks, recorded
 from shearpin.boundary.categories import ErrorCategory
 from shearpin.boundary.inner import Inner, attempt_within, calls_within

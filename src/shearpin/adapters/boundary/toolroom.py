@@ -7,9 +7,9 @@ left, there is no further attempt. In a mode that does not act it is made, and c
 
 from __future__ import annotations
 
+from shearpin.adapters.money.spending import Spending
 from shearpin.adapters.places import Place
 from shearpin.adapters.run import Run
-from shearpin.adapters.spending import Spending
 from shearpin.core.books import Exhausted
 
 __all__ = ["ToolRoom"]

@@ -10,10 +10,10 @@ from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messag
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from shearpin.adapters.calls import current_run
-from shearpin.adapters.clamping import Clamp, clamp_for, name_of_limit
 from shearpin.adapters.langchain.tenancy import ambient_config
 from shearpin.adapters.messages import nudge_message
-from shearpin.adapters.metering import spending_of
+from shearpin.adapters.money.clamping import Clamp, clamp_for, name_of_limit
+from shearpin.adapters.money.metering import spending_of
 from shearpin.adapters.places import place_of
 from shearpin.adapters.run import Run
 from shearpin.core.allowance import exhausted_finding

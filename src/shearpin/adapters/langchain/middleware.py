@@ -33,9 +33,9 @@ from shearpin.adapters.langgraph.subagents import SubAgents
 from shearpin.adapters.langgraph.wiring import Children
 from shearpin.adapters.mending import mend
 from shearpin.adapters.messages import last_word, nudge_message, unanswered
-from shearpin.adapters.metering import cut_in
 from shearpin.adapters.models import models_of
-from shearpin.adapters.paying import call_layer
+from shearpin.adapters.money.metering import cut_in
+from shearpin.adapters.money.paying import call_layer
 from shearpin.adapters.places import place_of
 from shearpin.adapters.reports import report_of, tripped
 from shearpin.adapters.run import Run

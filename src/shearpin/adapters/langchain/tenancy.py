@@ -18,7 +18,7 @@ from langgraph.config import get_config
 from shearpin import clock
 from shearpin.adapters.boundary.bounds import open_bounds
 from shearpin.adapters.judge import ThreadState
-from shearpin.adapters.metering import open_spending, orders_in
+from shearpin.adapters.money.metering import open_spending, orders_in
 from shearpin.adapters.run import Run
 from shearpin.adapters.ways import Ways
 from shearpin.recipe import Guard

@@ -36,7 +36,7 @@ from shearpin.adapters.langgraph.detours import (
     led,
     taken_back,
 )
-from shearpin.adapters.metering import spending_of
+from shearpin.adapters.money.metering import spending_of
 from shearpin.adapters.places import Place
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in

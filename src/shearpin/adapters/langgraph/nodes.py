@@ -29,7 +29,7 @@ from shearpin.adapters.langgraph.reviewing import reviewed
 from shearpin.adapters.langgraph.speaking import Unlending
 from shearpin.adapters.langgraph.stopping import AFTER_HOOK
 from shearpin.adapters.langgraph.turning import back_again, other_way, remember, way_to_end
-from shearpin.adapters.metering import ends_here, refused_before
+from shearpin.adapters.money.metering import ends_here, refused_before
 from shearpin.adapters.places import place_of
 from shearpin.adapters.refusing import note_question
 from shearpin.adapters.run import Run

@@ -15,8 +15,8 @@ from shearpin.adapters.langgraph.keeping import Keeper
 from shearpin.adapters.langgraph.sessions import SessionKeeper
 from shearpin.adapters.langgraph.wiring import Wiring
 from shearpin.adapters.messages import has_genuine_turn
-from shearpin.adapters.metering import open_spending, orders_in
-from shearpin.adapters.paying import call_layer
+from shearpin.adapters.money.metering import open_spending, orders_in
+from shearpin.adapters.money.paying import call_layer
 from shearpin.adapters.reports import tripped
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import stop_in

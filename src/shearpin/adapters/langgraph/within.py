@@ -7,10 +7,10 @@ from contextvars import Token
 from typing import Any, cast
 
 from shearpin.adapters.calls import HANDLER, CallLayer
-from shearpin.adapters.metering import NESTED, nested_spending
-from shearpin.adapters.paying import PayingCallLayer
+from shearpin.adapters.money.metering import NESTED, nested_spending
+from shearpin.adapters.money.paying import PayingCallLayer
+from shearpin.adapters.money.spending import Spending
 from shearpin.adapters.run import Run
-from shearpin.adapters.spending import Spending
 from shearpin.recipe import Guard
 
 __all__ = ["awithin", "within"]

@@ -81,8 +81,8 @@ class _Streak:
 
     An error has two digests: as it stands, and without the words of its own arguments. `stuck` says
     that a call was repeated, that a whole sentence came back word for word, or that the arguments
-    are invalid: where none is so, a list may be being gone through. `falls` says that the first number has become smaller each
-    time: work goes on.
+    are invalid: where none is so, a list may be being gone through. `falls` says that the first
+    number has become smaller each time: work goes on.
     """
 
     __slots__ = (

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 
 from shearpin.adapters.carrying import tell
-from shearpin.adapters.funds import Funds, extension_of, override_in
-from shearpin.adapters.rulings import Rule
+from shearpin.adapters.money.funds import Funds, extension_of, override_in
+from shearpin.adapters.money.rulings import Rule
+from shearpin.adapters.money.spending import Spending
 from shearpin.adapters.run import Run
-from shearpin.adapters.spending import Spending
 from shearpin.core.budget import Budget
 from shearpin.findings import Finding
 from shearpin.ledgers.purse import Purse

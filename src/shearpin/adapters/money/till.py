@@ -6,8 +6,8 @@ import logging
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from shearpin.adapters.money.settling import Outcome, estimated
 from shearpin.adapters.places import Place
-from shearpin.adapters.settling import Outcome, estimated
 from shearpin.core.books import Exhausted
 from shearpin.core.budget import describe
 from shearpin.core.estimate import Estimate

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, cast
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
 
-from shearpin.adapters.costs import scopes_of
-from shearpin.adapters.holding import Holding
+from shearpin.adapters.money.costs import scopes_of
+from shearpin.adapters.money.holding import Holding
+from shearpin.adapters.money.settling import Chunks, Outcome, failure_of, outcome_of
+from shearpin.adapters.money.till import PricedCall
 from shearpin.adapters.places import Place
-from shearpin.adapters.settling import Chunks, Outcome, failure_of, outcome_of
-from shearpin.adapters.till import PricedCall
 from shearpin.core.books import Exhausted, Notice
 from shearpin.ledgers.requests import Bill, ModelRequest
 from shearpin.pricing import TokenUsage

@@ -13,7 +13,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 
 from shearpin.adapters.messages import content_text, requests_of, usage_in
-from shearpin.adapters.prompts import answer_tokens
+from shearpin.adapters.money.prompts import answer_tokens
 from shearpin.events import Usage
 from shearpin.pricing import TokenUsage, read_usage
 

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from shearpin.adapters.tokenizing import Counter, counter_for
+from shearpin.adapters.money.tokenizing import Counter, counter_for
 from shearpin.core.estimate import ProviderRates, rates_of, text_tokens
 
 __all__ = ["ASSUMED_OUTPUT", "OutputBound", "Prompts", "answer_tokens", "output_bound"]

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from shearpin.adapters.costs import at_most
+from shearpin.adapters.money.costs import at_most
+from shearpin.adapters.money.prompts import output_bound
+from shearpin.adapters.money.spending import Spending
+from shearpin.adapters.money.starting import speaker_of
 from shearpin.adapters.places import Place
-from shearpin.adapters.prompts import output_bound
-from shearpin.adapters.spending import Spending
-from shearpin.adapters.starting import speaker_of
 from shearpin.core.account import Account
 from shearpin.core.books import Exhausted
 from shearpin.core.reserve import LANDING_OUTPUT, RESERVED

@@ -12,15 +12,15 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Literal, Protocol
 
-from shearpin.adapters.compacting import Compactions
-from shearpin.adapters.deadlines import Deadlines
-from shearpin.adapters.funds import Funds
+from shearpin.adapters.money.compacting import Compactions
+from shearpin.adapters.money.deadlines import Deadlines
+from shearpin.adapters.money.funds import Funds
+from shearpin.adapters.money.prompts import Prompts
+from shearpin.adapters.money.rulings import Refused, Rule, Rulings
+from shearpin.adapters.money.starting import ModelStart, request_for
+from shearpin.adapters.money.till import PricedCall, Till
+from shearpin.adapters.money.turns import turns_of
 from shearpin.adapters.places import path_of
-from shearpin.adapters.prompts import Prompts
-from shearpin.adapters.rulings import Refused, Rule, Rulings
-from shearpin.adapters.starting import ModelStart, request_for
-from shearpin.adapters.till import PricedCall, Till
-from shearpin.adapters.turns import turns_of
 from shearpin.core.books import Exhausted
 from shearpin.ledgers.base import Ready
 from shearpin.ledgers.purse import Purse

@@ -16,7 +16,7 @@ from contextvars import ContextVar, copy_context
 from threading import Thread
 from typing import Any
 
-from shearpin.adapters.spending import Spending
+from shearpin.adapters.money.spending import Spending
 
 __all__ = ["CutOff", "atimed", "timed"]
 

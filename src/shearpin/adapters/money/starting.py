@@ -8,16 +8,16 @@ from uuid import UUID
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from shearpin.adapters.costs import at_most
+from shearpin.adapters.money.costs import at_most
+from shearpin.adapters.money.prompts import output_bound
+from shearpin.adapters.money.rulings import Refused
+from shearpin.adapters.money.till import PricedCall
 from shearpin.adapters.places import Place
-from shearpin.adapters.prompts import output_bound
-from shearpin.adapters.rulings import Refused
-from shearpin.adapters.till import PricedCall
 from shearpin.errors import PriceUnknownError
 from shearpin.ledgers.requests import ModelRequest
 
 if TYPE_CHECKING:
-    from shearpin.adapters.spending import Spending
+    from shearpin.adapters.money.spending import Spending
 
 __all__ = ["ModelStart", "request_for", "speaker_of"]
 

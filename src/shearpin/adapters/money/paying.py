@@ -18,13 +18,13 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
 
 from shearpin.adapters.calls import CallLayer
-from shearpin.adapters.deadlines import Cut
+from shearpin.adapters.money.deadlines import Cut
+from shearpin.adapters.money.rulings import Refused
+from shearpin.adapters.money.settling import outcome_of
+from shearpin.adapters.money.starting import ModelStart
 from shearpin.adapters.places import Place
-from shearpin.adapters.rulings import Refused
 from shearpin.adapters.run import Run
-from shearpin.adapters.settling import outcome_of
 from shearpin.adapters.signals import Stop
-from shearpin.adapters.starting import ModelStart
 from shearpin.verdicts import Halt
 
 __all__ = ["PayingCallLayer", "call_layer"]

@@ -1,0 +1,1 @@
+"""Budgets at work: what calls cost, held before they are made and settled after them."""
