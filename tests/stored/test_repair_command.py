@@ -9,7 +9,14 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 from click.testing import CliRunner, Result
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    ToolCall,
+    ToolMessage,
+)
 from langgraph.graph import START, MessagesState, StateGraph, add_messages
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command, interrupt
@@ -234,6 +241,71 @@ def test_a_failed_step_keeps_what_was_answered(place: Any) -> None:
         agent.invoke(None, thread("t"))
         assert paid == before  # nothing is carried out again
         assert agent.invoke({"messages": [WELL]}, thread("t"))["messages"][-1].text == "fine"
+
+
+@pytest.mark.parametrize("refused", [1, 3])
+def test_answers_of_a_failed_step_are_brought_in_after_the_user_tried_again(
+    place: Any, refused: int
+) -> None:
+    from langchain.agents import create_agent
+
+    def look(n: str) -> str:
+        """Look."""
+        if n == "b":
+            raise ValueError("the bank is closed, password=hunter22")
+        return f"saw {n}"
+
+    model = StrictProvider(
+        lambda messages, call: (
+            asks_for(*(("look", {"n": n}) for n in "abc")) if len(messages) == 1 else "fine"
+        )
+    )
+    with place.saver() as saver:
+        agent = create_agent(model, [look], checkpointer=saver)
+        with pytest.raises(ValueError, match="the bank is closed"):
+            agent.invoke({"messages": [HELLO]}, {**thread("t"), "max_concurrency": 1})
+        stored = {
+            message.tool_call_id
+            for it in saver.list(thread("t"))
+            for _, channel, value in it.pending_writes or ()
+            if channel == "messages"
+            for message in value
+            if isinstance(message, ToolMessage)
+        }
+        assert stored  # one after another: a has answered before b fails
+        for _ in range(refused):
+            with pytest.raises(ProviderRejectedError):
+                agent.invoke({"messages": [WELL]}, thread("t"))
+        row = listed(repair(place, "--json"))["t"]
+        assert row["outcome"] == "mended"
+        assert {it["id"] for it in row["recovered"]} == stored
+        assert len(row["unanswered"]) == 3 - len(stored)
+        state = agent.get_state(thread("t")).values["messages"]
+        asked = {call["id"]: call["args"]["n"] for call in state[1].tool_calls}
+        said = {asked[it.tool_call_id]: it.text for it in state if isinstance(it, ToolMessage)}
+        for call, n in asked.items():
+            assert (said[n] == f"saw {n}") is (call in stored)
+        assert "ValueError('the bank is closed" in said["b"]
+        assert "hunter22" not in said["b"]
+        assert "may or may not" in said["b"]
+        assert agent.invoke({"messages": [WELL]}, thread("t"))["messages"][-1].text == "fine"
+    assert listed(repair(place, "--json"))["t"]["outcome"] == "sound"
+
+
+def test_answers_of_another_message_with_the_same_ids_are_not_brought_in(place: Any) -> None:
+    with place.saver() as saver:
+        model = StrictProvider(lambda messages, call: asks("a", "bad"))
+        graph = chat(saver, model)
+        with pytest.raises(ValueError, match="closed"):
+            graph.invoke({"messages": [HELLO]}, thread("t"))
+        first = graph.get_state(thread("t")).values["messages"]
+        gone = [RemoveMessage(id=message.id) for message in first]
+        other = [HELLO.model_copy(), asks("bad"), WELL.model_copy(), AIMessage("hm")]
+        graph.update_state(thread("t"), {"messages": [*gone, *fresh(other)]}, as_node="agent")
+        row = listed(repair(place, "--json"))["t"]
+        assert (row["recovered"], len(row["unanswered"])) == ([], 1)
+        text = graph.get_state(thread("t")).values["messages"][2].text
+        assert text.startswith("No answer was recorded: the run ended")
 
 
 def test_a_tool_node_that_failed(place: Any) -> None:

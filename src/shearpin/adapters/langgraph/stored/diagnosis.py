@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from shearpin.adapters.langgraph.stored.earlier import known_of, with_late_answers, with_reasons
 from shearpin.adapters.langgraph.stored.raw import (
     is_conversation,
     members,
@@ -84,6 +85,7 @@ def diagnose(
     root: Standing = "ended",
     give_up: bool = False,
     language: str = "en",
+    earlier: Sequence[Stored] = (),
 ) -> Diagnosis:
     """What is wrong with a conversation.
 
@@ -93,6 +95,7 @@ def diagnose(
         root: how the graph around a subgraph stands; a subgraph waits with it.
         give_up: whether calls are given up that might still be answered, except by a person.
         language: of answers that are made up.
+        earlier: checkpoints before it whose step failed, the latest first.
     """
     found = Diagnosis(stored.head, standing=_standing(stored))
     if found.standing == "ended" and root in ("paused", "unfinished"):
@@ -107,7 +110,7 @@ def diagnose(
         return found
     given_up = give_up and found.standing != "paused" and _START not in stored.values
     over = found.standing == "failed" or given_up
-    final, gives_up = _examined(found, stored, messages, over, language)
+    final, gives_up = _examined(found, (stored, *earlier), messages, over, language)
     if _same(final, messages):
         return found
     found.left = _obstacle(found, stored, gives_up, given_up)
@@ -118,14 +121,20 @@ def diagnose(
 
 
 def _examined(
-    found: Diagnosis, stored: Stored, messages: list[BaseMessage], over: bool, language: str
+    found: Diagnosis,
+    checkpoints: Sequence[Stored],
+    messages: list[BaseMessage],
+    over: bool,
+    language: str,
 ) -> tuple[list[BaseMessage], bool]:
     """The conversation as it should be, and whether calls at its end are given up for it."""
-    late = _late_answers(stored, found.channel, messages) if over else []
-    given: list[BaseMessage] = [*messages, *late]
+    newest, *earlier = checkpoints
+    late, errors = known_of(messages, found.channel, newest if over else None, earlier)
+    given = with_late_answers(messages, late)
     result = mended(given, asks=False, over=True, language=language)
     final = given if result is None else result.messages
     made_up = [] if result is None else result.answers
+    with_reasons(made_up, errors, language)
     at_the_end = _waiting(messages)
     if not over:
         waiting = [it for it in made_up if it.tool_call_id in at_the_end]
@@ -203,26 +212,6 @@ def _channel(stored: Stored, key: str | None) -> tuple[str | None, str | None]:
     if len(names) > 1:
         return None, f"several channels hold messages ({', '.join(names)}); use --messages-key"
     return (names[0] if names else None), None
-
-
-def _late_answers(
-    stored: Stored, channel: str | None, messages: Sequence[BaseMessage]
-) -> list[ToolMessage]:
-    """Answers of tasks that have finished, to calls that have none; the step did not end."""
-    known = {it.tool_call_id for it in messages if isinstance(it, ToolMessage)}
-    asked = [
-        it.id
-        for message in messages
-        if isinstance(message, AIMessage)
-        for it in requests_of(message)
-        if it.id not in known
-    ]
-    found: dict[str, ToolMessage] = {}
-    for write in stored.writes:
-        for message in (messages_in(write.value) or ()) if write.channel == channel else ():
-            if isinstance(message, ToolMessage) and message.tool_call_id in asked:
-                found.setdefault(message.tool_call_id, message)
-    return [found[call] for call in asked if call in found]
 
 
 def _waiting(messages: Sequence[BaseMessage]) -> set[str]:

@@ -7,6 +7,9 @@ not, that is an error and not a success. Mending twice changes nothing the secon
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final
 
 from shearpin.adapters.langgraph.stored.diagnosis import Diagnosis, Standing, diagnose
 from shearpin.adapters.langgraph.stored.records import (
@@ -19,6 +22,9 @@ from shearpin.adapters.langgraph.stored.records import (
 from shearpin.errors import ShearpinError, StoreError
 
 __all__ = ["is_lasting", "look_through", "mend_stored"]
+
+_MOST_FAILURES: Final = 20
+"""How many failed steps of a conversation are looked at, for answers that it lacks."""
 
 
 def is_lasting(head: Head) -> bool:
@@ -40,7 +46,10 @@ def look_through(
         try:
             stored = threads.read(head)
             standing: Standing = root if head.thread == thread and head.namespace else "ended"
-            found = diagnose(stored, key, root=standing, give_up=give_up, language=language)
+            look = partial(diagnose, stored, key, root=standing, give_up=give_up, language=language)
+            found = look()
+            if found.unanswered and (earlier := _earlier(threads, head)):
+                found = look(earlier=earlier)
         except UnreadableError as error:
             found, stored = Diagnosis(head, left=str(error)), None
         except ShearpinError:
@@ -50,6 +59,15 @@ def look_through(
         if not head.namespace:
             thread, root = head.thread, found.standing
         yield found, stored
+
+
+def _earlier(threads: Threads, head: Head) -> list[Stored]:
+    """The latest checkpoints whose step failed; those in another form tell nothing."""
+    found: list[Stored] = []
+    for failure in threads.failures(head, _MOST_FAILURES):
+        with suppress(UnreadableError):  # the newest one is what has to be mended, and was read
+            found.append(threads.read(failure))
+    return found
 
 
 def mend_stored(threads: Threads, found: Diagnosis, stored: Stored) -> None:

@@ -42,6 +42,11 @@ _WRITES = """
 SELECT task_id, channel, type, blob FROM checkpoint_writes
 WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = %s ORDER BY task_id, idx"""
 
+_FAILURES = """
+SELECT DISTINCT checkpoint_id FROM checkpoint_writes
+WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id < %s AND channel = '__error__'
+ORDER BY checkpoint_id DESC LIMIT %s"""
+
 
 class PostgresThreads:
     """Conversations in a PostgreSQL database.
@@ -104,6 +109,11 @@ class PostgresThreads:
             for write in self._rows(_WRITES, head)
         ]
         return Stored(head, checkpoint, values, row["metadata"] or {}, writes)
+
+    def failures(self, head: Head, most: int) -> list[Head]:
+        """See `Threads.failures`."""
+        rows = self._rows(_FAILURES, (*head, most))
+        return [head._replace(checkpoint=row["checkpoint_id"]) for row in rows]
 
     def write(self, stored: Stored, change: Change) -> Head | None:
         """See `Threads.write`."""

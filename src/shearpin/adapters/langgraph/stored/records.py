@@ -102,6 +102,10 @@ class Threads(Protocol):
         """
         ...
 
+    def failures(self, head: Head, most: int) -> list[Head]:
+        """Earlier checkpoints of a conversation whose step failed, the latest first."""
+        ...
+
     def write(self, stored: Stored, change: Change) -> Head | None:
         """Put a changed checkpoint on top; None where somebody else has put one meanwhile."""
         ...

@@ -115,6 +115,17 @@ class SqliteThreads:
             ],
         )
 
+    def failures(self, head: Head, most: int) -> list[Head]:
+        """See `Threads.failures`."""
+        with explained(self._path):
+            rows = self._db.execute(
+                "SELECT DISTINCT checkpoint_id FROM writes WHERE thread_id = ? "
+                "AND checkpoint_ns = ? AND checkpoint_id < ? AND channel = '__error__' "
+                "ORDER BY checkpoint_id DESC LIMIT ?",
+                (*head, most),
+            ).fetchall()
+        return [head._replace(checkpoint=row[0]) for row in rows]
+
     def write(self, stored: Stored, change: Change) -> Head | None:
         """See `Threads.write`."""
         new = changed(stored, change, self._saver.get_next_version)
