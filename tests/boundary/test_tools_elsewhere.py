@@ -292,8 +292,15 @@ def test_a_record_is_begun_once_where_tool_and_run_both_ask_for_it() -> None:
         assert (answered(messages)["send"].content, outcomes.calls) == ("sent", 1)
     outcomes.calls = 0
 
+    @resilient(effect=Effects())
+    @tool("send")
+    def plain_send(query: str) -> str:
+        """Send it; without arguments that a call leaves out."""
+        outcomes.calls += 1
+        return "sent"
+
     def work(state: MessagesState) -> dict[str, Any]:
-        return {"messages": [AIMessage(send.invoke({"query": "ann"}))]}
+        return {"messages": [AIMessage(plain_send.invoke({"query": "ann"}))]}
 
     app = shearpin.guard(plain_graph(work), boundary=Boundary(tools=SEND))
     assert app.invoke(HELLO)["messages"][-1].content == "sent"

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
-__all__ = ["WITHIN", "Inner", "attempt_within", "calls_within", "raised_within"]
+__all__ = ["OWN", "WITHIN", "Inner", "attempt_within", "calls_within", "raised_within"]
 
 
 class Inner:
@@ -34,6 +34,9 @@ class Inner:
 
 WITHIN: ContextVar[Inner | None] = ContextVar("shearpin_within", default=None)
 """The attempt that this code belongs to."""
+
+OWN: ContextVar[str] = ContextVar("shearpin_own", default="")
+"""Name of the tool that is being called and records its effect itself; nobody around it does."""
 
 
 def calls_within() -> None:

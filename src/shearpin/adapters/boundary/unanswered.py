@@ -23,7 +23,7 @@ from shearpin.adapters.signals import stop_in
 from shearpin.boundary.calls import CallInfo, recorded
 from shearpin.boundary.categories import ErrorCategory
 from shearpin.boundary.effects import Begun, Finished, TooMany, TooSoon, Unknown
-from shearpin.boundary.inner import WITHIN, raised_within
+from shearpin.boundary.inner import OWN, WITHIN, raised_within
 from shearpin.boundary.wording import failure_words
 from shearpin.core.tools import effect_of
 from shearpin.errors import EffectRefusedError
@@ -105,7 +105,7 @@ def _begun(run: Run, bounds: Bounds, id: UUID) -> EffectRefusedError | None:
         if outer is not None:
             outer.started = True
         return _again(run, bounds, id, call)
-    if outer is not None and outer.recorded == name:
+    if OWN.get() == name or (outer is not None and outer.recorded == name):
         return None
     how = recorded(call, bounds.boundary.policy(name))
     if how is None:

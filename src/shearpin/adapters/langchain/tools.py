@@ -28,7 +28,7 @@ from shearpin.adapters.boundary.packing import pack, unpack
 from shearpin.adapters.langchain.fallback_tools import called_instead
 from shearpin.adapters.outcomes import is_about_arguments, message_in
 from shearpin.boundary.calls import Hooks
-from shearpin.boundary.inner import Inner
+from shearpin.boundary.inner import OWN, Inner
 from shearpin.boundary.making import Making, Resilience
 from shearpin.boundary.results import ResultArtifact, ToolResult
 from shearpin.boundary.steps import Perform
@@ -146,13 +146,14 @@ async def _ainvoke(self: BaseTool, input: Any, config: Any = None, **kwargs: Any
 def _answering(kind: type[BaseTool]) -> Any:
     @functools.wraps(kind.run)
     def run(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
-        token = _CALL.set(str(kwargs.get("tool_call_id") or ""))
+        token, own = _CALL.set(str(kwargs.get("tool_call_id") or "")), OWN.set(_own(self))
         try:
             return kind.run(self, *args, **kwargs)
         except _FailedError as failed:
             return _answer(self, failed)
         finally:
             _CALL.reset(token)
+            OWN.reset(own)
 
     return run
 
@@ -160,7 +161,7 @@ def _answering(kind: type[BaseTool]) -> Any:
 def _aanswering(kind: type[BaseTool]) -> Any:
     @functools.wraps(kind.arun)
     async def arun(self: BaseTool, *args: Any, **kwargs: Any) -> Any:
-        token = _CALL.set(str(kwargs.get("tool_call_id") or ""))
+        token, own = _CALL.set(str(kwargs.get("tool_call_id") or "")), OWN.set(_own(self))
         try:
             return await kind.arun(self, *args, **kwargs)
         except _FailedError as failed:
@@ -168,8 +169,14 @@ def _aanswering(kind: type[BaseTool]) -> Any:
         finally:
             with suppress(ValueError):  # it may be closed from another context
                 _CALL.reset(token)
+                OWN.reset(own)
 
     return arun
+
+
+def _own(tool: BaseTool) -> str:
+    """The tool's name, where it records its effect itself."""
+    return tool.name if _how(tool).policy.effect is not None else ""
 
 
 def _reduced(self: BaseTool, *_: object) -> tuple[Any, tuple[BaseTool, Resilience]]:
