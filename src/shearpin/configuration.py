@@ -50,6 +50,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, cast
 
 from shearpin.core.breaker import BreakerSettings
@@ -66,7 +67,7 @@ __all__ = ["guard_options"]
 _PLAIN = ("mode", "language", "on_stop", "on_loop", "state", "name", "preset", "repair")
 _NAMED = ("modes", "messages", "models")
 _TABLES = ("detectors", "breaker", "tools", *_NAMED)
-_MONEY = ("budget", "unknown_price")
+_MONEY = ("budget", "unknown_price", "prices")
 _KEYS = (
     *_PLAIN,
     *_MONEY,
@@ -82,22 +83,9 @@ _KEYS = (
     *_TABLES,
 )
 _BOUNDARY_KEYS = (
-    "nodes",
-    "on",
-    "max_retries",
-    "rollback_limit",
-    "alternative",
-    "substitute",
-    "prompt",
-    "cancel_siblings",
-    "tools",
-    "retries",
-    "answers",
-    "availability",
-    "answers",
-    "error_budget",
-    "store",
-)
+    "nodes", "on", "max_retries", "rollback_limit", "alternative", "substitute", "prompt",
+    "cancel_siblings", "tools", "retries", "answers", "availability", "error_budget", "store",
+)  # fmt: skip
 _POLICY_KEYS = ("retries", "never_degrade", "effect", "availability", "cached_seconds", "static")
 _CHOICE_KEYS = ("place", "seed", "wordings", "words", "block", "ways", "prior", "memory")
 _OVERRIDE_KEYS = ("tools", "nodes", "patience", "off", "detectors")
@@ -105,6 +93,10 @@ _OVERRIDE_KEYS = ("tools", "nodes", "patience", "off", "detectors")
 
 def guard_options(data: Mapping[str, object], where: str) -> dict[str, Any]:
     """The keyword arguments of `Guard` that a configuration stands for.
+
+    Args:
+        data: of the file.
+        where: its path; that of a price file is relative to it.
 
     Raises:
         ConfigError: a key is unknown (with the closest valid one) or a value is wrong.
@@ -122,13 +114,13 @@ def _option(key: str, value: object, where: str) -> object:
             raise ConfigError(f"{where}: {key} must be a text, not {value!r}")
         return value
     if key in _MONEY:
-        return _money(key, value, f"{where}: {key}")
+        return _money(key, value, where)
     if key in _NAMED:
         return _named_texts(value, f"{where}: [{key}]")
     if key in ("save_every", "adaptive", "early_nudges"):
         return value
     if key == "choices":
-        return _choices(value, f"{where}: [choices]")
+        return value if isinstance(value, str) else _choices(value, f"{where}: [choices]")
     if key in ("ignored_arguments", "exclude"):
         names = _texts(value, f"{where}: {key}")
         return tuple(names) if key == "exclude" else frozenset(names)
@@ -155,7 +147,12 @@ def _choices(value: object, at: str) -> object:
         raise ConfigError(f"{at}: {error}") from error
 
 
-def _money(key: str, value: object, at: str) -> object:
+def _money(key: str, value: object, where: str) -> object:
+    at = f"{where}: {key}"
+    if key == "prices":
+        if not isinstance(value, str):
+            raise ConfigError(f"{at} must be a text, the path of a price file, not {value!r}")
+        return Path(where).parent / value
     if key == "budget":
         return _budgets(value, at)
     return value if isinstance(value, str) else dict(_table(value, at))

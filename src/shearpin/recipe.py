@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from shearpin.core.breaker import BreakerSettings
 from shearpin.core.budget import Budget, budgets_of
@@ -21,8 +21,8 @@ from shearpin.core.tools import IGNORED_ARGUMENTS, ToolFacts
 from shearpin.errors import ConfigError
 from shearpin.learners import Learns, adaptive_of, with_early_nudges
 from shearpin.occasion import Occasion
+from shearpin.options import ON_STOP, OnStop, bring_into_form
 from shearpin.presets import preset_named
-from shearpin.stores.opening import check_place
 from shearpin.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["ON_STOP", "Guard", "Occasion", "OnStop", "guard"]
 
 G = TypeVar("G")
-
-OnStop: TypeAlias = Literal["end", "raise", "wrap_up", "pause"]
-ON_STOP: tuple[OnStop, ...] = ("end", "raise", "wrap_up", "pause")
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ class Guard(Learns):
             `"40 calls, 5 min"`, or several of them for different scopes. None (default): no limit.
         unknown_price: what to do where a dollar limit is set and a model has no known price:
             `refuse` (default) its calls, `warn` and leave them out, or the price to assume.
-        prices: the price book; None is the catalogue of list prices.
+        prices: the path of a price file, or a price book; None is the catalogue of list prices.
         budget_faults: what follows where a call cannot be held, because the budget itself is at
             fault: `stop` (default) refuses the call, because a cap is a cap; `go_on` makes it.
         ledger: where holds and spend are kept; a `shearpin.ledgers.Ledger`. None (default): in the
@@ -103,8 +100,8 @@ class Guard(Learns):
             tools of the model that it stands in for are bound.
         on_verdict: a function of yours, called with each verdict that is about to be carried out
             and its `Occasion`. It may return another verdict to be carried out instead.
-        choices: an `analysis.choices.Choices`: wordings, refusals and ways out are chosen by what
-            they did before. None (default): the fixed ladder.
+        choices: an `analysis.choices.Choices`, or where to keep one: wordings, refusals and ways
+            out are chosen by what they did before. None (default): the fixed ladder.
         adaptive: an `analysis.adaptive.Adaptive`, or where to keep one: the patience follows what
             happens, within bounds. None (default): only in `observe`, without a patience by hand.
         early_nudges: whether a loop probability above a bound (a number, True: 0.98) may nudge
@@ -135,7 +132,7 @@ class Guard(Learns):
     overrides: tuple[Override, ...] = ()
     budget: Budget | str | Sequence[Budget | str] | None = None
     unknown_price: UnknownPrice = "refuse"
-    prices: PriceBook | None = None
+    prices: PriceBook | str | Path | None = None
     budget_faults: Literal["stop", "go_on"] = "stop"
     ledger: Ledger | None = None
     repair: Literal["lend", "save", "off"] = "lend"
@@ -147,26 +144,12 @@ class Guard(Learns):
     models: Mapping[str, object] = field(default_factory=dict[str, object])
     on_verdict: Callable[[Verdict, Occasion], object] | None = None
     boundary: Boundary | bool | None = None
-    choices: Choices | None = None
+    choices: Choices | str | Path | None = None
     adaptive: Adaptive | Place | bool = None
     early_nudges: bool | float = False
 
     def __post_init__(self) -> None:
-        _check_choice("on_stop", self.on_stop, ON_STOP)
-        _check_choice("budget_faults", self.budget_faults, ("stop", "go_on"))
-        if self.on_verdict is not None and not callable(self.on_verdict):
-            raise ConfigError(f"on_verdict must be a function, not {self.on_verdict!r}")
-        _check_choice("repair", self.repair, ("lend", "save", "off"))
-        if self.save_every != "call" and (type(self.save_every) is not int or self.save_every < 0):
-            raise ConfigError(
-                f"save_every must be 0 or more nodes, or 'call', not {self.save_every!r}"
-            )
-        if self.ledger is not None:
-            _check_ledger(self.ledger)
-        check_place("state", self.state, ("auto", "memory", "checkpointer"))
-        object.__setattr__(self, "detectors", tuple(self.detectors))
-        object.__setattr__(self, "ignored_arguments", frozenset(self.ignored_arguments))
-        object.__setattr__(self, "boundary", _boundary(self.boundary))
+        bring_into_form(self)
         by_hand = self.patience is not None or self.preset is not None
         adaptive = adaptive_of(self.adaptive, self.mode, self.name, by_hand=by_hand)
         object.__setattr__(self, "_adaptive", adaptive)
@@ -197,7 +180,7 @@ class Guard(Learns):
     def _price(self) -> Pricing:
         from shearpin.pricing import Pricing
 
-        return Pricing(self.prices, unknown_price=self.unknown_price)
+        return Pricing(cast("PriceBook | None", self.prices), unknown_price=self.unknown_price)
 
     def _build(self) -> Settings:
         patience, breaker, overrides = self.patience, self.breaker, tuple(self.overrides)
@@ -219,7 +202,7 @@ class Guard(Learns):
             exclude=self.exclude,
             messages=dict(self.messages),
             on_loop=self.on_loop,
-            choices=self.choices,
+            choices=cast("Choices | None", self.choices),
         )
 
     def wrap(self, graph: G) -> G:
@@ -322,29 +305,3 @@ def recipe_of(options: Mapping[str, object]) -> Guard:
             )
             raise ConfigError(f"guard() has no option {name!r}{hint}")
     return Guard(**dict(options))  # pyright: ignore[reportArgumentType]
-
-
-def _boundary(given: object) -> Boundary | None:
-    if given is None or given is False:
-        return None
-    from shearpin.boundary.boundary import Boundary
-
-    if given is True:
-        return Boundary()
-    if not isinstance(given, Boundary):
-        raise ConfigError(f"boundary must be a Boundary, True, False or None, not {given!r}")
-    return given
-
-
-def _check_ledger(value: object) -> None:
-    from shearpin.ledgers.base import Ledger
-
-    if not isinstance(value, Ledger) or isinstance(value, type):
-        raise ConfigError(
-            f"ledger must be a Ledger, e.g. shearpin.ledgers.MemoryLedger(), not {value!r}"
-        )
-
-
-def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ConfigError(f"{name} must be one of {', '.join(choices)}, not {value!r}")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 from shearpin.analysis.kept import Kept, Place
+from shearpin.core.checks import text
 from shearpin.core.patience import Patience, patience_value
 from shearpin.errors import ConfigError
 from shearpin.report.interventions import Intervention
@@ -179,7 +180,7 @@ class Adaptive:
         workflow: whose patience it is.
 
     Raises:
-        ConfigError: what is kept is damaged.
+        ConfigError: a value is wrong, the file's folder does not exist, or what is kept is damaged.
 
     Example:
         >>> adaptive = Adaptive(workflow="billing")
@@ -188,6 +189,7 @@ class Adaptive:
     """
 
     def __init__(self, place: Place = None, *, workflow: str = "default") -> None:
+        text("Adaptive.workflow", workflow, "billing")
         self.workflow = workflow
         self._kept = Kept(place, _KEY)
         self._learnt = Learnt.from_json(self._kept.read())

@@ -23,6 +23,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
 from shearpin.analysis.kept import Kept, Place
+from shearpin.core.checks import flag, mapping, text, texts, whole
 from shearpin.core.choosing import Choice
 from shearpin.core.phrasing import PLAIN, WORDINGS
 from shearpin.errors import ConfigError
@@ -93,10 +94,19 @@ class Choices:
         prior: float = 8.0,
         memory: int = 200,
     ) -> None:
-        self.words: Mapping[str, str] = dict(words)
-        self.wordings = tuple(dict.fromkeys((*wordings, *words)))
+        own = mapping("Choices.words", words, '{"polite": "Please look at what you have first."}')
+        for name, said in own.items():
+            text(f"Choices.words[{name!r}]", said, "Please look at what you have first.")
+        self.words: Mapping[str, str] = cast("dict[str, str]", own)
+        self.wordings = tuple(
+            dict.fromkeys((*texts("Choices.wordings", wordings, WORDINGS[0]), *own))
+        )
+        flag("Choices.block", block)
         self.blocks = block
-        self.ways = tuple(ways)
+        self.ways = texts("Choices.ways", ways, _WAYS[0])
+        whole("Choices.seed", seed, 0)
+        whole("Choices.memory", memory, 10)
+        number: object = prior
         unknown = {*self.wordings} - {*WORDINGS, *words}
         if unknown or not self.wordings:
             raise ConfigError(
@@ -107,10 +117,8 @@ class Choices:
             raise ConfigError("words must not be named block, end, rollback or without_tool")
         if not {*self.ways} <= {*_WAYS}:
             raise ConfigError(f"ways may name {', '.join(_WAYS)}, not {self.ways!r}")
-        if not 0 <= prior <= 1000:
+        if type(number) not in (int, float) or not 0 <= prior <= 1000:
             raise ConfigError(f"prior must be from 0 to 1000, not {prior!r}")
-        if memory < 10:
-            raise ConfigError(f"memory must be 10 outcomes or more, not {memory!r}")
         self._seed, self._prior, self._memory = seed, float(prior), memory
         self._kept = Kept(place, _KEY)
         self._lock = threading.Lock()

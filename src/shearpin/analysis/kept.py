@@ -31,7 +31,7 @@ class Kept:
         key: its name in a store.
 
     Raises:
-        ConfigError: the URL of the store is none.
+        ConfigError: the URL of the store is none, or no file can be at the path.
 
     Example:
         >>> kept = Kept(None, "count")
@@ -48,7 +48,7 @@ class Kept:
         self._store: Store | None = None
         self._text: str | None = None
         if isinstance(place, Path) or (isinstance(place, str) and not _is_url(place)):
-            self._path = Path(place)
+            self._path = _file(Path(place))
         elif place is not None:
             self._store = open_store(place)
 
@@ -119,6 +119,17 @@ class Kept:
         except ValueError as error:
             where = self._path or f"the store's {self._key!r}"
             raise ConfigError(f"{where}: is not valid JSON: {error}") from error
+
+
+def _file(path: Path) -> Path:
+    """A path at which a file is or can be made."""
+    if path.is_dir():
+        raise ConfigError(f"{path}: is a folder; name a file in it, such as {path / 'kept.json'}")
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(
+            f"{path}: its folder does not exist; make it, or keep the file somewhere else"
+        )
+    return path
 
 
 def _is_url(place: str) -> bool:

@@ -122,7 +122,7 @@ def resilient(
         >>> result.success, result.attempts, result.error_detail
         (False, 1, 'no index for shoes')
     """
-    options = ToolPolicy(retries, tuple(fallbacks), never_degrade, effect, availability)
+    options = ToolPolicy(retries, fallbacks, never_degrade, effect, availability)
     if policy is not None and options != ToolPolicy():
         raise ConfigError("resilient() takes a policy or its fields, not both; leave one out")
     how = Resilience(policy or options, facts, tuple(rules), store, language)

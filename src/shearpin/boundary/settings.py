@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
+from shearpin.core.checks import flag, instance, instances, one_of, texts, whole
 from shearpin.errors import ConfigError
 
 __all__ = [
@@ -50,13 +51,13 @@ class Retries:
     per_run: int | None = 20
 
     def __post_init__(self) -> None:
-        _whole("attempts", self.attempts, 1)
+        whole("attempts", self.attempts, 1)
         _seconds("base_seconds", self.base_seconds)
         _seconds("cap_seconds", self.cap_seconds)
         if self.deadline_seconds is not None:
             _seconds("deadline_seconds", self.deadline_seconds)
         if self.per_run is not None:
-            _whole("per_run", self.per_run, 0)
+            whole("per_run", self.per_run, 0)
 
 
 @dataclass(frozen=True)
@@ -86,17 +87,20 @@ class Effects:
     on_fault: Literal["refuse", "run"] = "refuse"
 
     def __post_init__(self) -> None:
-        if isinstance(self.key, str):
-            raise ConfigError(f"key must be a tuple of argument names, not {self.key!r}")
         if self.key is not None and not callable(self.key):
-            object.__setattr__(self, "key", tuple(self.key))
-        if self.on_fault not in ("refuse", "run"):
-            raise ConfigError(f"on_fault must be refuse or run, not {self.on_fault!r}")
+            names = texts("Effects.key", self.key, "order_id")
+            if not names:
+                raise ConfigError(
+                    "Effects.key must name an argument, not (): every call of the tool would be "
+                    "the same effect; None takes all arguments"
+                )
+            object.__setattr__(self, "key", names)
+        one_of("Effects.on_fault", self.on_fault, ("refuse", "run"))
         _seconds("expiry_seconds", self.expiry_seconds, above=True)
         _seconds("lease_seconds", self.lease_seconds, above=True)
         _seconds("min_interval_seconds", self.min_interval_seconds)
         if self.at_most is not None:
-            _whole("at_most", self.at_most, 0)
+            whole("at_most", self.at_most, 0)
 
 
 @dataclass(frozen=True)
@@ -121,11 +125,12 @@ class Availability:
     probe_lease_seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.failure_ratio <= 1:
+        ratio: object = self.failure_ratio
+        if type(ratio) not in (int, float) or not 0 < self.failure_ratio <= 1:
             raise ConfigError(
                 f"failure_ratio must be above 0 and at most 1, not {self.failure_ratio!r}"
             )
-        _whole("min_calls", self.min_calls, 1)
+        whole("min_calls", self.min_calls, 1)
         _seconds("window_seconds", self.window_seconds, above=True)
         _seconds("open_seconds", self.open_seconds, above=True)
         _seconds("probe_lease_seconds", self.probe_lease_seconds, above=True)
@@ -156,7 +161,8 @@ class Answers:
     restart_streams: bool = False
 
     def __post_init__(self) -> None:
-        _whole("again", self.again, 0)
+        whole("again", self.again, 0)
+        flag("Answers.restart_streams", self.restart_streams)
         if self.too_long not in ("trim", None) and not callable(self.too_long):
             raise ConfigError(f"too_long must be 'trim', a function or None, not {self.too_long!r}")
 
@@ -176,6 +182,7 @@ class Cached:
 
     def __post_init__(self) -> None:
         _seconds("max_age_seconds", self.max_age_seconds, above=True)
+        flag("Cached.shared", self.shared)
 
 
 @dataclass(frozen=True)
@@ -216,7 +223,12 @@ class ToolPolicy:
     availability: Availability | None = None
 
     def __post_init__(self) -> None:
-        fallbacks = tuple(self.fallbacks)
+        flag("ToolPolicy.never_degrade", self.never_degrade)
+        for name, kind in _PARTS.items():
+            value: object = getattr(self, name)
+            if value is not None:
+                instance(f"ToolPolicy.{name}", value, kind, f"{kind.__name__}(...) or None")
+        fallbacks = instances("ToolPolicy.fallbacks", self.fallbacks, object, "Cached()")
         for fallback in fallbacks:
             if isinstance(fallback, (Cached, Static)) or callable(fallback):
                 continue
@@ -228,12 +240,14 @@ class ToolPolicy:
             )
         if self.never_degrade and fallbacks:
             raise ConfigError("never_degrade excludes fallbacks; leave one of them out")
-        object.__setattr__(self, "fallbacks", fallbacks)
+        object.__setattr__(self, "fallbacks", cast("tuple[Fallback, ...]", fallbacks))
 
 
-def _whole(name: str, value: object, least: int) -> None:
-    if type(value) is not int or value < least:
-        raise ConfigError(f"{name} must be a whole number, {least} or more, not {value!r}")
+_PARTS: Final[dict[str, type]] = {
+    "retries": Retries,
+    "effect": Effects,
+    "availability": Availability,
+}
 
 
 def _seconds(name: str, value: object, *, above: bool = False) -> None:

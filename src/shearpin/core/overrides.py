@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
+from shearpin.core.checks import instances, texts
 from shearpin.core.detectors.base import Detector, Probe
 from shearpin.core.patience import Patience, patience_value, patient
 from shearpin.core.seen import MessageSeen, NodeSeen, RoundSeen, Seen, StartSeen, ToolSeen
@@ -52,12 +53,14 @@ class Override:
 
     def __post_init__(self) -> None:
         for name in ("tools", "nodes", "off"):
-            if isinstance(getattr(self, name), str):
-                raise ConfigError(f"Override.{name} must be a tuple of names, not one text")
+            names = texts(f"Override.{name}", getattr(self, name))
+            object.__setattr__(self, name, names)
         if not self.tools and not self.nodes:
             raise ConfigError("Override needs tools=... or nodes=...: what is it for?")
         if self.patience is not None:
             patience_value(self.patience)
+        rules = instances("Override.detectors", self.detectors, object, "Repeats()")
+        object.__setattr__(self, "detectors", rules)
         for detector in self.detectors:
             if not isinstance(getattr(detector, "family", None), str):
                 raise ConfigError(

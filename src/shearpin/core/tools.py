@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from shearpin.core.checks import flag, texts
 from shearpin.errors import ConfigError
 
 __all__ = [
@@ -60,7 +61,7 @@ class ToolFacts:
         ignore: further argument names that are commentary for this tool.
 
     Raises:
-        ConfigError: a tool cannot be read-only and destructive.
+        ConfigError: a value is wrong, or a tool is said to be read-only and destructive.
 
     Example:
         >>> ToolFacts(read_only=True, polling=True).polling
@@ -75,10 +76,13 @@ class ToolFacts:
     ignore: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("read_only", "polling", "idempotent", "destructive"):
+            flag(f"ToolFacts.{name}", getattr(self, name), or_none=True)
         if self.read_only and self.destructive:
             raise ConfigError("ToolFacts: read_only and destructive exclude each other; drop one")
-        if isinstance(self.key, str):
-            raise ConfigError(f"ToolFacts.key must be a tuple of argument names, not {self.key!r}")
+        if self.key is not None and not callable(self.key):
+            object.__setattr__(self, "key", texts("ToolFacts.key", self.key, "url"))
+        object.__setattr__(self, "ignore", texts("ToolFacts.ignore", self.ignore, "memo"))
 
     @classmethod
     def from_annotations(cls, annotations: Mapping[str, object]) -> ToolFacts:

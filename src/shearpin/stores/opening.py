@@ -47,7 +47,11 @@ def open_store(url: str | Store) -> Store:
 def check_place(field: str, value: object, names: tuple[str, ...]) -> None:
     """Raises `ConfigError` where a setting is none of these names, no URL and no store."""
     if not isinstance(value, str):
-        _checked(value)
+        if not isinstance(value, Store) or isinstance(value, type):
+            raise ConfigError(
+                f"{field} must be one of {', '.join(names)}, a URL such as "
+                f"'sqlite:///sessions.db', or a Store, not {value!r}"
+            )
     elif ":" in value:
         _path_in(value)
     elif value not in names:

@@ -40,6 +40,7 @@ from shearpin.adapters.places import place_of
 from shearpin.adapters.reports import report_of, tripped
 from shearpin.adapters.run import Run
 from shearpin.adapters.signals import HardStop, stop_in
+from shearpin.core.checks import instance
 from shearpin.recipe import Guard, recipe_of
 from shearpin.report.model import Report
 from shearpin.switch import SWITCH
@@ -79,6 +80,8 @@ class GuardMiddleware(_Middleware):
 
     def __init__(self, guard: Guard | None = None, **options: object) -> None:
         super().__init__()
+        if guard is not None:
+            instance("guard", guard, Guard, "Guard(...) or None")
         self.guard = guard if guard is not None and not options else recipe_of(options)
         models_of(self.guard)
         check_alone(self.guard)

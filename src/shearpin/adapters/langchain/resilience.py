@@ -27,6 +27,7 @@ from shearpin.adapters.langgraph.wiring import annotated
 from shearpin.adapters.reports import report_of
 from shearpin.adapters.run import Run
 from shearpin.boundary.boundary import Boundary
+from shearpin.core.checks import instance
 from shearpin.core.tools import ToolFacts
 from shearpin.errors import ConfigError
 from shearpin.recipe import Guard
@@ -55,7 +56,7 @@ class ResilienceMiddleware(_Middleware):
     """An error boundary for an agent made by `create_agent`.
 
     Args:
-        boundary: the recipe. None: one made of the options.
+        boundary: the recipe. None: one made of the options; True: one with its defaults.
         on_failure: what follows where no model gives a usable answer: `answer` (default) ends the
             agent with a short, honest message, `raise` raises the model's own error.
         language: of what models and users read, `en` or `zh`.
@@ -77,7 +78,7 @@ class ResilienceMiddleware(_Middleware):
 
     def __init__(
         self,
-        boundary: Boundary | None = None,
+        boundary: Boundary | Literal[True] | None = None,
         *,
         on_failure: Literal["answer", "raise"] = "answer",
         language: Literal["en", "zh"] = "en",
@@ -87,6 +88,10 @@ class ResilienceMiddleware(_Middleware):
         super().__init__()
         if on_failure not in ("answer", "raise"):
             raise ConfigError(f"on_failure must be 'answer' or 'raise', not {on_failure!r}")
+        if boundary is True:
+            boundary = None
+        if boundary is not None:
+            instance("boundary", boundary, Boundary, "Boundary(...), True or None")
         if boundary is not None and options:
             names = ", ".join(sorted(options))
             raise ConfigError(f"give a boundary or options, not both; put into it: {names}")
@@ -94,7 +99,7 @@ class ResilienceMiddleware(_Middleware):
         self._raises = on_failure == "raise"
         calls = replace(self.boundary, nodes=_NO_NODE, alternative={}, substitute={})
         self._guard = Guard(
-            detectors=(), repair="off", language=language, boundary=calls, tools=dict(facts or {})
+            detectors=(), repair="off", language=language, boundary=calls, tools=facts or {}
         )
         self._tenancy = Tenancy(self._guard)
         self._asked: set[str] = set()

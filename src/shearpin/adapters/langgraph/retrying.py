@@ -9,6 +9,7 @@ from langgraph.types import RetryPolicy
 from shearpin.boundary.categories import ErrorCategory
 from shearpin.boundary.classification import Rule, classify
 from shearpin.boundary.settings import Retries
+from shearpin.core.checks import instance
 
 __all__ = ["retry_policy"]
 
@@ -27,12 +28,16 @@ def retry_policy(retries: Retries | None = None, *, rules: Sequence[Rule] = ()) 
             from 0.5 to 30 seconds and three attempts by default.
         rules: your own classifications, asked before ours.
 
+    Raises:
+        ConfigError: `retries` is none.
+
     Example:
         >>> policy = retry_policy()
         >>> policy.retry_on(ConnectionError("reset")), policy.retry_on(TypeError("a bug"))
         (True, False)
     """
-    settings = retries or Retries()
+    settings = Retries() if retries is None else retries
+    instance("retries", settings, Retries, "Retries(...) or None")
     asked = tuple(rules)
 
     def retry_on(error: Exception) -> bool:

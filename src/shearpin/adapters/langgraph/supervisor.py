@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -27,6 +27,7 @@ from shearpin.adapters.langgraph.voyage import Voyage
 from shearpin.adapters.langgraph.wiring import WIRING, Wiring, wire, wiring_of
 from shearpin.adapters.langgraph.within import awithin, within
 from shearpin.adapters.reports import report_of
+from shearpin.core.checks import instance
 from shearpin.errors import ConfigError
 from shearpin.events import RunOutcome
 from shearpin.recipe import Guard
@@ -37,6 +38,7 @@ __all__ = ["guarded_graph"]
 
 logger = logging.getLogger("shearpin")
 _INTERRUPT = "__interrupt__"
+_CONFIG = 'a configuration such as {"configurable": {"thread_id": "..."}}, or None'
 
 
 def guarded_graph(graph: AnyGraph, recipe: Guard) -> AnyGraph:
@@ -85,7 +87,15 @@ def _guarded_class(base: type[AnyGraph], wiring: Wiring) -> type[AnyGraph]:
         return twin
 
     def report(self: AnyGraph, config: RunnableConfig | None = None) -> Report:
-        """The report of the latest run of the thread in `config`, or of the latest of all."""
+        """The report of the latest run of the thread in `config`, or of the latest of all.
+
+        Of a thread of which no run is known, its outcome is `unknown`.
+
+        Raises:
+            ConfigError: `config` is no configuration.
+        """
+        if config is not None:
+            instance("config", config, Mapping, _CONFIG)
         thread = configurable(config).get("thread_id")
         run = wiring.runs.get(None if thread is None else str(thread))
         return report_of(run, wiring.settings, wiring.faults)

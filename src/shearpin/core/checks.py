@@ -1,0 +1,87 @@
+"""Checks of settings, shared by all that are built from them.
+
+Contract: a check returns the value in the form in which it is kept, or raises a `ConfigError` that
+names the field, the value and what it may be. A truth value is one: nothing else counts as yes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar, cast
+
+from shearpin.errors import ConfigError
+
+__all__ = ["flag", "instance", "instances", "mapping", "one_of", "text", "texts", "whole"]
+
+T = TypeVar("T")
+
+
+def flag(field: str, value: object, *, or_none: bool = False) -> None:
+    """Refuse what is not `True` or `False`: the text "no" would count as yes."""
+    if type(value) is not bool and not (or_none and value is None):
+        choices = "True, False or None" if or_none else "True or False"
+        raise ConfigError(f"{field} must be {choices}, not {value!r}")
+
+
+def text(field: str, value: object, example: str) -> None:
+    """Refuse what is no text, or an empty one."""
+    if not isinstance(value, str) or not value:
+        raise ConfigError(f"{field} must be a text such as {example!r}, not {value!r}")
+
+
+def texts(field: str, value: object, example: str = "name") -> tuple[str, ...]:
+    """Several names; one text by itself is refused, because it would be taken letter by letter."""
+    if isinstance(value, str):
+        raise ConfigError(f"{field} must be a tuple of names, not one text: write ({value!r},)")
+    items = _items(field, value, f"a tuple of names such as ({example!r},)")
+    for item in items:
+        if not isinstance(item, str) or not item:
+            raise ConfigError(
+                f"{field} must hold names such as {example!r}, not {item!r}; take it out"
+            )
+    return cast("tuple[str, ...]", items)
+
+
+def mapping(field: str, value: object, example: str) -> dict[str, object]:
+    """A mapping by name."""
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{field} must be a mapping such as {example}, not {value!r}")
+    found = dict(cast("Mapping[object, object]", value))
+    for key in found:
+        if not isinstance(key, str) or not key:
+            raise ConfigError(f"{field} must be keyed by names, as in {example}, not by {key!r}")
+    return cast("dict[str, object]", found)
+
+
+def instance(field: str, value: object, kind: type[T], example: str) -> None:
+    """Refuse what is not of a class."""
+    if not isinstance(value, kind):
+        raise ConfigError(f"{field} must be {example}, not {value!r}")
+
+
+def instances(field: str, value: object, kind: type[T], example: str) -> tuple[T, ...]:
+    """Several objects of a class; a single one is refused."""
+    items = _items(field, value, f"a tuple such as ({example},)")
+    for item in items:
+        if not isinstance(item, kind):
+            raise ConfigError(f"{field} must hold {example}, not {item!r}")
+    return cast("tuple[T, ...]", items)
+
+
+def one_of(field: str, value: object, choices: Iterable[str]) -> None:
+    """Refuse what is none of some names."""
+    names = tuple(choices)
+    if not isinstance(value, str) or value not in names:
+        raise ConfigError(f"{field} must be one of {', '.join(names)}, not {value!r}")
+
+
+def whole(field: str, value: object, least: int) -> None:
+    """Refuse what is no whole number, or one below a bound."""
+    if type(value) is not int or value < least:
+        raise ConfigError(f"{field} must be a whole number, {least} or more, not {value!r}")
+
+
+def _items(field: str, value: object, what: str) -> tuple[object, ...]:
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
+        raise ConfigError(f"{field} must be {what}, not {value!r}")
+    return tuple(cast("Iterable[object]", value))
