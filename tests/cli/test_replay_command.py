@@ -122,10 +122,10 @@ def test_a_bad_line_ends_it_with_file_line_and_field(tmp_path: Path) -> None:
 
 def test_skip_bad_goes_on_and_counts(tmp_path: Path) -> None:
     path = runs(tmp_path / "a.jsonl", QUIET, {"run": 1}, "nothing", LOOP)
-    result = replay(path, "--json", "--skip-bad", "--check")
+    result = replay(path, "--json", "--skip-bad")
     assert result.exit_code == 0
     assert len(result.stdout.splitlines()) == 2
-    assert result.stderr.splitlines()[-2:] == ["2 bad line(s) skipped", "0 passed, 0 failed"]
+    assert result.stderr.splitlines()[-1] == "2 bad line(s) skipped"
 
 
 def test_html_report(tmp_path: Path) -> None:
@@ -196,3 +196,44 @@ def test_recorded_runs_are_read_to_the_end() -> None:
     replayed = [json.loads(line) for line in result.stdout.splitlines()]
     assert len(replayed) == 100
     assert sum(run["steps"] for run in replayed) == 1254
+
+
+def test_keys_that_are_not_read_are_named_once_per_file(tmp_path: Path) -> None:
+    odd = {
+        "run": "r",
+        "outcom": "fail",
+        "owner": "billing team",
+        "tools": {"look": {"poling": True}},
+        "steps": [{"cals": [CALL]}, {"calls": [{**CALL, "arg": {}}], "usage": {"tokens": 3}}],
+    }
+    path = runs(tmp_path / "a.jsonl", odd, odd)
+    result = replay(path, "--json")
+    assert result.exit_code == 0
+    (said,) = result.stderr.splitlines()
+    assert said == (
+        f"Warning: {path}: unknown keys are not read: outcom (outcome?), "
+        "tools.look.poling (polling?), steps[].cals (calls?), steps[].usage.tokens, "
+        "steps[].calls[].arg (args?)"
+    )
+    assert replay(runs(tmp_path / "b.jsonl", LOOP, QUIET), "--json").stderr == ""
+
+
+def test_a_check_without_expectations_is_an_error(tmp_path: Path) -> None:
+    result = replay(runs(tmp_path / "a.jsonl", LOOP, QUIET), "--check")
+    assert result.exit_code == 2
+    assert "none of 2 runs carries `expect`" in result.stderr
+
+
+def test_risk_without_json_is_refused(tmp_path: Path) -> None:
+    result = replay(runs(tmp_path / "a.jsonl", LOOP), "--risk")
+    assert result.exit_code == 2
+    assert "--json" in result.stderr
+
+
+def test_a_wrong_budget_names_the_file(tmp_path: Path) -> None:
+    config = tmp_path / "guard.toml"
+    config.write_text('budget = "plenty"')
+    result = replay(runs(tmp_path / "a.jsonl", LOOP), "--config", config)
+    assert result.exit_code == 2
+    assert f"Error: {config}: " in result.stderr
+    assert result.stderr.count(str(config)) == 1

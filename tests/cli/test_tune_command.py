@@ -174,3 +174,36 @@ def test_a_key_keeps_its_arm_and_shares_are_kept() -> None:
         arm("k", [])
     with pytest.raises(ConfigError, match="share"):
         arm("k", ["a", "b"], shares=[1])
+
+
+@pytest.mark.parametrize("command", ["tune", "compare"])
+def test_runs_that_do_not_say_how_they_ended_are_refused(command: str, tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    lines = [json.dumps({**record(f"r{n}", "", 9, 20), "outcom": "success"}) for n in range(3)]
+    path.write_text("\n".join(lines))
+    empty = tmp_path / "empty.toml"
+    empty.write_text("")
+    configs = [str(empty), str(empty)] if command == "compare" else []
+    made = shearpin(command, *configs, str(path))
+    assert made.exit_code == 2
+    assert "outcom (outcome?)" in made.stderr
+    assert "there is: none" in made.stderr
+    assert made.stdout == ""
+
+
+def test_few_runs_are_said_to_be_few_and_choose_no_extreme(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    runs = [record(f"a/good{n}", "success", 0, 12) for n in range(8)]
+    runs += [record(f"b/bad{n}", "fail", 9, 20) for n in range(8)]
+    path.write_text("".join(json.dumps(run) + "\n" for run in runs))
+    made = shearpin("tune", str(path))
+    assert made.exit_code == 0
+    assert "0 of 8 successful runs stopped" in made.output
+    assert "compatible with up to 32.4 % of them" in made.output
+    assert "do not show that the target of 0.2 % is met" in made.output
+    found = tomllib.loads(made.output.partition("Configuration:")[2])
+    assert 0.25 <= found.get("patience", 0.5) <= 0.75
+    many = [record(f"a/more{n}", "success", 0, 12) for n in range(100)]
+    path.write_text("".join(json.dumps(run) + "\n" for run in [*runs, *many]))
+    made = shearpin("tune", str(path))
+    assert tomllib.loads(made.output.partition("Configuration:")[2])["patience"] == 0.0

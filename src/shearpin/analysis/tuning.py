@@ -22,6 +22,7 @@ from shearpin.core.patience import patient
 from shearpin.core.settings import Settings
 
 __all__ = [
+    "FEW",
     "Change",
     "Fold",
     "Rows",
@@ -31,11 +32,16 @@ __all__ = [
     "combined",
     "cross_validate",
     "singles",
+    "supported",
     "worth",
 ]
 
 PATIENCE_GRID: Final = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
 _TOGETHER: Final = 4
+FEW: Final = 100
+"""Successful runs below which no extreme patience is chosen: none of fewer wrongly stopped is still
+compatible with 4 % and more."""
+_MODERATE: Final = (0.25, 0.75)
 
 
 class Target(NamedTuple):
@@ -142,6 +148,24 @@ def _mean(values: Sequence[float | None]) -> float:
 
 Rows = Mapping[tuple[Change, ...], Sequence[Judged]]
 """The rows of each candidate: a candidate is the changes it makes, none for what one began with."""
+
+
+def supported(rows: Rows) -> Rows:
+    """The candidates that these runs can speak for: with few that succeeded, no extreme patience.
+
+    Example:
+        >>> rows = {(): [], (Change("patience", "patience 0", patience=0.0),): []}
+        >>> list(supported(rows))
+        [()]
+    """
+    if sum(row.good for row in rows[()]) >= FEW:
+        return rows
+    low, high = _MODERATE
+    return {
+        changes: kept
+        for changes, kept in rows.items()
+        if all(one.patience is None or low <= one.patience <= high for one in changes)
+    }
 
 
 def choose(rows: Rows, target: Target, sources: frozenset[str]) -> tuple[Change, ...]:

@@ -15,9 +15,9 @@ from shearpin.analysis.fleet import evaluate, pieces
 from shearpin.analysis.intervals import Interval, paired_ratio, paired_share, wilson
 from shearpin.analysis.labels import read_labels
 from shearpin.analysis.quality import Judged
+from shearpin.cli.reading import check_outcomes, guard_of, warn_of_unknown_keys
 from shearpin.cli.tuning import progress
 from shearpin.errors import ShearpinError
-from shearpin.recipe import Guard
 
 __all__ = ["Measure", "differences", "run_compare"]
 
@@ -45,13 +45,15 @@ def run_compare(
 ) -> int:
     """Replays, prints; returns the exit code."""
     try:
-        settings = [Guard.from_file(path).settings for path in (first, second)]
+        settings = [guard_of(path).settings for path in (first, second)]
         known = read_labels(labels)
+        warn_of_unknown_keys(traces)
         with progress() as begin:
             found = evaluate(
                 pieces(traces), settings, known, jobs=jobs, skip_bad=skip_bad,
                 advance=begin("Replaying under both", None),
             )  # fmt: skip
+        check_outcomes(found.rows[0])
     except ShearpinError as error:
         click.echo(f"Error: {error}", err=True)
         return _BAD_INPUT

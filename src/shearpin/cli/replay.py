@@ -18,7 +18,7 @@ __all__ = ["replay"]
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run, in order.")
-@click.option("--risk", is_flag=True, help="Add the loop probability of each run to the JSON.")
+@click.option("--risk", is_flag=True, help="With --json: add the loop probability of each run.")
 @click.option("--summary", is_flag=True, help="Count kinds of loops, with causes and advice.")
 @click.option("--check", is_flag=True, help="Judge runs that carry `expect`; exit 1 if any fails.")
 @click.option(
@@ -68,9 +68,12 @@ def replay(
     Exit codes:
         0  every run was read (and, with --check, every expectation holds)
         1  --check: at least one expectation failed
-        2  wrong usage, a bad configuration, or a line that cannot be read
+        2  wrong usage, a bad configuration, a line that cannot be read, or --check on runs
+           none of which carries `expect`
            (with --skip-bad such lines are counted and do not change the code)
     """
+    if risk and not as_json:
+        raise click.UsageError("--risk adds to what --json prints; use both")
     from shearpin.cli.replaying import Options, run_replay
 
     options = Options(

@@ -70,6 +70,10 @@ def run_replay(options: Options) -> int:
     if totals.bad:
         click.echo(f"{totals.bad} bad line(s) skipped", err=True)
     if options.check:
+        if not totals.passed + totals.failed:
+            said = f"none of {totals.runs:,} runs carries `expect`, so --check has nothing to check"
+            click.echo(f"Error: {said}", err=True)
+            return _BAD_INPUT
         click.echo(f"{totals.passed} passed, {totals.failed} failed", err=True)
     return _FAILED if totals.failed else _OK
 
@@ -77,9 +81,9 @@ def run_replay(options: Options) -> int:
 def _settings(config: Path | None) -> Settings:
     if config is None:
         return Settings()
-    from shearpin.recipe import Guard
+    from shearpin.cli.reading import guard_of
 
-    return Guard.from_file(config).settings
+    return guard_of(config).settings
 
 
 def _replay_file(
@@ -93,10 +97,14 @@ def _replay_file(
         totals.bad += 1
         click.echo(f"Skipped: {error}", err=True)
 
+    from shearpin.cli.reading import UnknownKeys
+
     with _opened(file) as (stream, name):
+        unknown = UnknownKeys(name)
         out = sys.stdout.buffer if options.as_json else None
         position = 0
         for run in read_runs(stream, name=name, on_bad=skip if options.skip_bad else None):
+            unknown.see(run)
             replay = replay_run(run, settings)
             failures = _judged(run, replay) if options.check else None
             kind = kind_of_run(run, replay) if replay.verdicts else None
@@ -112,6 +120,7 @@ def _replay_file(
                 position = stream.tell()
         if out is not None:
             out.flush()
+        unknown.say()
 
 
 def _risk(run: TraceRun) -> dict[str, object]:

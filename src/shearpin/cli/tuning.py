@@ -13,9 +13,11 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from shearpin.analysis.fleet import evaluate, pieces, speaking
+from shearpin.analysis.intervals import wilson
 from shearpin.analysis.labels import Label, read_labels
 from shearpin.analysis.quality import Judged, Score, score
 from shearpin.analysis.tuning import (
+    FEW,
     Change,
     Fold,
     Rows,
@@ -25,8 +27,10 @@ from shearpin.analysis.tuning import (
     combined,
     cross_validate,
     singles,
+    supported,
     written,
 )
+from shearpin.cli.reading import check_outcomes, guard_of, warn_of_unknown_keys
 from shearpin.cli.toml_text import toml_text
 from shearpin.configuration import guard_options
 from shearpin.core.settings import Settings
@@ -71,6 +75,7 @@ def run_tune(options: Options) -> int:
         data = _start(options)
         base = Guard(**guard_options(data, "the start")).settings
         labels = read_labels(options.labels)
+        warn_of_unknown_keys(options.traces)
         found = _search(options, base, labels, target)
         settings = apply(base, found.chosen)
         merged = _merged(data, written(settings, base))
@@ -85,6 +90,7 @@ def run_tune(options: Options) -> int:
     console.print(_contributions(found.rows, options.usd_per_million_tokens))
     console.print(_outcome(found))
     console.print(_held_out(found.folds))
+    console.print(_certainty(found, target), markup=False, highlight=False)
     if options.output is None:
         console.print("\nConfiguration:\n", toml_text(merged) or "# the defaults", markup=False)
     if found.bad:
@@ -95,7 +101,7 @@ def run_tune(options: Options) -> int:
 def _start(options: Options) -> dict[str, Any]:
     data: dict[str, Any] = {}
     if options.config is not None:
-        Guard.from_file(options.config)  # names the key of a mistake
+        guard_of(options.config)  # names the key of a mistake
         data = tomllib.loads(options.config.read_text(encoding="utf-8"))
     if options.preset is not None:
         data["preset"] = options.preset
@@ -115,12 +121,13 @@ def _search(options: Options, base: Settings, labels: dict[str, Label], target: 
         families = speaking(pieces(options.traces), base, skip_bad=options.skip_bad, advance=count)
         tried: list[tuple[Change, ...]] = [(), *((c,) for c in singles(base, families))]
         made = _judge(options, base, tried, labels, begin("Trying changes one by one", runs))
+        check_outcomes(made.rows[0])
         rows = dict(zip(tried, made.rows, strict=True))
         sources = frozenset(row.source for row in rows[()])
         more = {
             changes
             for held in ("", *sources)
-            for changes in combined(rows, target, sources - {held})
+            for changes in combined(supported(rows), target, sources - {held})
         }
         extra = sorted(more - set(rows), key=lambda changes: [c.name for c in changes])
         if extra:
@@ -128,7 +135,8 @@ def _search(options: Options, base: Settings, labels: dict[str, Label], target: 
             rows.update(zip(extra, together.rows, strict=True))
     if not rows[()]:
         raise ConfigError("the traces hold no run; there is nothing to tune by")
-    return _Found(rows, choose(rows, target, sources), cross_validate(rows, target), made.bad)
+    able = supported(rows)
+    return _Found(rows, choose(able, target, sources), cross_validate(able, target), made.bad)
 
 
 def _judge(
@@ -282,6 +290,27 @@ def _held_out(folds: Sequence[Fold]) -> RenderableType:
     table.add_row("all, held out", *_measures(score(row for f in folds for row in f.rows)))
     table.add_row("all, start", *_measures(score(row for f in folds for row in f.before)))
     return table
+
+
+def _certainty(found: _Found, target: Target) -> str:
+    """How far the share of wrong stops can be believed, in words."""
+    total = score(found.rows[found.chosen])
+    most = wilson(total.good_stopped, total.good).high
+    said = (
+        f"\n{total.good_stopped:,} of {total.good:,} successful runs stopped: at 95 % confidence "
+        f"this is compatible with up to {100 * most:.1f} % of them."
+    )
+    lines = [said]
+    if most > target.stops:
+        lines.append(
+            f"They do not show that the target of {100 * target.stops:g} % is met; try the "
+            'settings with mode = "observe" or "warn" first.'
+        )
+    if total.good < FEW:
+        lines.append(
+            f"Below {FEW} successful runs, patience below 0.25 or above 0.75 is not chosen."
+        )
+    return "\n".join(lines)
 
 
 def _page(found: _Found) -> TuningPage:
