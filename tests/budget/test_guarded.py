@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -646,8 +647,48 @@ def test_an_unknown_price_is_refused_with_the_fix() -> None:
     result = app.invoke(HELLO)
     assert model.calls == 0
     assert app.report().reason == "budget:unknown_price"
-    assert "model 'paid' of 'paid'" in texts(result)[-1]
-    assert "unknown_price=" in texts(result)[-1]
+    assert texts(result)[-1].startswith("This run was stopped: what its next step costs is not")
+    for inside in ("price file", "paid", "unknown_price", "Known names"):
+        assert inside not in texts(result)[-1]
+    [note] = app.report().budget.notes
+    for part in ("model 'paid' of 'paid'", "unknown_price=", 'Guard(prices="prices.toml")'):
+        assert part in note
+    assert "Known names" not in note, "nothing is spelt like it"
+
+
+def test_without_a_dollar_limit_nobody_asks_for_prices(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "shearpin")
+    app = shearpin.guard(react(Paid(twice), Counter().tool), budget="9 calls")
+    assert texts(app.invoke(HELLO))[-1] == "done"
+    budget = app.report().budget
+    assert budget.unpriced_calls == 2 and budget.remarks == ()
+    said = [(r.levelname, "no price is known" in r.message) for r in caplog.records]
+    assert ("DEBUG", True) in said and ("WARNING", True) not in said
+
+
+def test_prices_of_your_own_from_a_file(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text('date = 2026-07-01\n[models.paid]\ninput = "3"\noutput = "15"\n')
+    (tmp_path / "guard.toml").write_text('budget = "$1"\nprices = "prices.toml"\n')
+    for recipe in (
+        shearpin.Guard(budget="$1", prices=prices),
+        shearpin.Guard(budget="$1", prices=str(prices)),
+        shearpin.Guard.from_file(tmp_path / "guard.toml"),
+    ):
+        app = recipe.wrap(react(Paid(twice), Counter().tool))
+        assert texts(app.invoke(HELLO))[-1] == "done"
+        assert app.report().budget.usd > 0
+
+
+def test_a_price_book_at_fault_keeps_its_exception_out_of_the_conversation() -> None:
+    class Broken:
+        def price(self, model: str, provider: str | None = None, at: object = None) -> None:
+            raise ArithmeticError("a bug")
+
+    app = shearpin.guard(react(Paid(twice), Counter().tool), budget="$1", prices=Broken())
+    last = texts(app.invoke(HELLO))[-1]
+    assert last.startswith("This run was stopped because its budget could not be kept. What")
+    assert any("a bug" in fault for fault in app.report().faults)
 
 
 def test_an_unknown_price_may_be_let_pass_and_is_marked() -> None:

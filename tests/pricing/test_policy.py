@@ -24,9 +24,15 @@ def test_with_a_dollar_cap_an_unknown_price_is_refused_with_name_and_fix() -> No
         pricing().find("gpt-4o-mimi", "openai", usd_capped=True)
     said = str(raised.value)
     for part in ("'gpt-4o-mimi' of 'openai'", '[models."gpt-4o-mimi"]', "[aliases]",
-                 "unknown_price=", "gpt-4o-mini"):  # fmt: skip
+                 "unknown_price=", 'Guard(prices="prices.toml")', "gpt-4o-mini"):  # fmt: skip
         assert part in said
     assert str(pickle.loads(pickle.dumps(raised.value))) == said
+
+
+def test_names_that_are_not_much_alike_are_not_offered() -> None:
+    with pytest.raises(PriceUnknownError) as raised:
+        pricing().find("curry", "openai", usd_capped=True)
+    assert "spelt alike" not in str(raised.value)
 
 
 def test_without_a_cap_it_is_unknown_and_said_once() -> None:

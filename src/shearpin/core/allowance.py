@@ -21,6 +21,7 @@ __all__ = [
     "notice_finding",
     "notice_words",
     "unpriced_finding",
+    "unpriced_words",
 ]
 
 Language = Literal["en", "zh"]
@@ -78,14 +79,19 @@ _HALT_LATE: dict[Language, str] = {
     "zh": "本次运行已停止：一次调用超过了{span}允许的 {limit}。此前得到的内容见上文。",
 }
 _BROKEN: dict[Language, str] = {
-    "en": "This run was stopped because its budget could not be kept ({error}). What was found up "
+    "en": "This run was stopped because its budget could not be kept. What was found up "
     "to then stands above.",
-    "zh": "本次运行已停止，因为无法核算其限额（{error}）。此前得到的内容见上文。",
+    "zh": "本次运行已停止，因为无法核算其限额。此前得到的内容见上文。",
 }
 _BROKEN_TOOL: dict[Language, str] = {
-    "en": "Not run: the budget cannot be kept at the moment ({error}). Answer with what you have "
+    "en": "Not run: the budget cannot be kept at the moment. Answer with what you have "
     "and say what is missing.",
-    "zh": "未执行：目前无法核算限额（{error}）。请用已有信息作答，并说明缺少什么。",
+    "zh": "未执行：目前无法核算限额。请用已有信息作答，并说明缺少什么。",
+}
+_UNPRICED: dict[Language, str] = {
+    "en": "This run was stopped: what its next step costs is not known, and its cost is limited. "
+    "What was found up to then stands above.",
+    "zh": "本次运行已停止：下一步的费用未知，而本次运行有费用限额。此前得到的内容见上文。",
 }
 _NEXT: dict[Language, str] = {
     "en": ", and the next call could take up to {wanted}",
@@ -146,14 +152,19 @@ def broken_finding(step: int, agent: str) -> Finding:
     return _outside("unavailable", None, step, agent)
 
 
-def broken_words(error: BaseException, language: Language) -> str:
-    """The last word of a run whose budget could not be kept."""
-    return _BROKEN[language].format(error=type(error).__name__)
+def broken_words(language: Language) -> str:
+    """The last word of a run whose budget could not be kept; the fault is in log and report."""
+    return _BROKEN[language]
 
 
-def broken_tool_words(error: BaseException, language: Language) -> str:
+def broken_tool_words(language: Language) -> str:
     """The answer to a tool call that is not run because the budget could not be kept."""
-    return _BROKEN_TOOL[language].format(error=type(error).__name__)
+    return _BROKEN_TOOL[language]
+
+
+def unpriced_words(language: Language) -> str:
+    """The last word of a run whose next call has no known price; the fix is in log and report."""
+    return _UNPRICED[language]
 
 
 def _outside(kind: str, model: str | None, step: int, agent: str) -> Finding:

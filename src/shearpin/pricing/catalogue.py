@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from shearpin.pricing.conversion import converted
 from shearpin.pricing.model import ModelPrice
@@ -30,6 +30,10 @@ _FREE_VARIANT = ":free"
 def today() -> date:
     """The day in UTC."""
     return datetime.now(UTC).date()
+
+
+_ALIKE: Final = 0.8
+"""Least similarity of a name that a message offers: `curie` is no help for `our-service`."""
 
 
 class Catalogue:
@@ -97,7 +101,7 @@ class Catalogue:
             known.update(dict.fromkeys(self._index(place)))
         wanted = looked[-1].name if looked else model.lower()
         known.pop(wanted, None)
-        return difflib.get_close_matches(wanted, known, n=3, cutoff=0.6)
+        return difflib.get_close_matches(wanted, known, n=3, cutoff=_ALIKE)
 
     def _find(self, model: str, provider: str | None, at: date) -> ModelPrice | None:
         for candidate in candidates(model, provider):

@@ -101,16 +101,17 @@ class Pricing:
         return Priced(price, self._stale(price, price.date, day))
 
     def _unknown(self, model: str | None, provider: str | None, usd_capped: bool) -> Priced:
+        key = f"unknown {model} {provider} {usd_capped}"
         if self._stand_in is not None:
             said = f"no price is known for {_named(model, provider)}; the given one stands in"
-            return Priced(self._stand_in, self._once(f"unknown {model} {provider}", said))
+            return Priced(self._stand_in, self._once(key, said))
         if usd_capped and self._policy == "refuse":
             raise PriceUnknownError(self._refusal(model, provider))
         said = (
             f"no price is known for {_named(model, provider)}: its cost is left out, "
             "and totals are marked incomplete"
         )
-        return Priced(None, self._once(f"unknown {model} {provider}", said))
+        return Priced(None, self._once(key, said))
 
     def _refusal(self, model: str | None, provider: str | None) -> str:
         name = model or "MODEL"
@@ -119,10 +120,11 @@ class Pricing:
         hint = f" Known names that are spelt alike: {', '.join(alike)}." if alike else ""
         return (
             f"no price is known for {_named(model, provider)}, and a dollar cap is set. "
-            f'Give it one in a price file, [models."{name}"] with input, output and date; or, if '
-            f'it is a deployment, an ARN or an alias, say what it stands for: [aliases] "{name}" = '
-            '"provider/model". unknown_price={"input": "...", "output": "..."} stands in for '
-            f'every unknown price, unknown_price="warn" goes on without counting it.{hint}'
+            f'Give it one in a price file, [models."{name}"] with input, output and date, or, if '
+            f"it is a deployment, an ARN or an alias, say there what it stands for: [aliases] "
+            f'"{name}" = "provider/model"; and name the file: Guard(prices="prices.toml"). '
+            'unknown_price={"input": "...", "output": "..."} stands in for every unknown price, '
+            f'unknown_price="warn" goes on without counting it.{hint}'
         )
 
     def _stale(self, price: ModelPrice, right: date, day: date) -> tuple[str, ...]:

@@ -96,10 +96,12 @@ class BudgetReport:
     @property
     def remarks(self) -> tuple[str, ...]:
         """How sure the numbers are, in sentences; nothing where they are certain."""
+        dollars = self.usd is not None or any("usd" in scope.limits for scope in self.scopes)
+        unpriced = self.unpriced_calls if dollars else 0
         counts = (
             (self.estimated_calls, "model calls told no usage: it was estimated"),
             (self.cached_calls, "answers came from the cache and cost nothing"),
-            (self.unpriced_calls, "model calls have no known price: their cost is not in the sum"),
+            (unpriced, "model calls have no known price: their cost is not in the sum"),
             (self.unbounded_calls, "model calls had no limit on their answer"),
         )
         return (*(f"{count} {said}" for count, said in counts if count), *self.notes)

@@ -92,8 +92,8 @@ def _raise_budget(record: VerdictRecord) -> str:
     name, per = record.evidence.get("dimension"), record.evidence.get("per")
     if not isinstance(name, str):
         return (
-            "If this was legitimate: give the model a price, or say with unknown_price= what to do "
-            "where there is none."
+            "If this was legitimate: give the model a price with Guard(prices=...), or say with "
+            "unknown_price= what to do where there is none."
         )
     field = f"per_tool={{{name[5:]!r}: ...}}" if name.startswith("tool:") else f"{name}=..."
     if record.severity == "nudge":

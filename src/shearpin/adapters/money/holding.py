@@ -197,7 +197,7 @@ class Holding:
             self.purse.drop(str(start.id))
         except Exception as second:  # what is set aside then counts until its lease runs out
             self.on_fault("budget.release", second)
-        return self.rulings.broken(error, start.place, start.step)
+        return self.rulings.broken(start.place, start.step)
 
     @property
     def has_time_limit(self) -> bool:

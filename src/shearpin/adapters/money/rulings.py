@@ -17,9 +17,9 @@ from shearpin.core.allowance import (
     notice_finding,
     notice_words,
     unpriced_finding,
+    unpriced_words,
 )
 from shearpin.core.books import Exhausted, Notice
-from shearpin.errors import PriceUnknownError
 from shearpin.findings import Finding, Severity
 from shearpin.verdicts import Block, Halt, Nudge, Verdict
 
@@ -66,22 +66,20 @@ class Rulings:
         block = Block(finding, halt.message)
         return Refused(halt, True) if self._rule(block, finding) is block else None
 
-    def unpriced(
-        self, error: PriceUnknownError, model: str | None, place: Place, step: int
-    ) -> Refused | None:
+    def unpriced(self, model: str | None, place: Place, step: int) -> Refused | None:
         """No price, a dollar limit, and the policy refuses."""
         finding = unpriced_finding(model, step, place.agent)
-        return self._end(Halt(finding.rule, str(error), finding), finding)
+        return self._end(Halt(finding.rule, unpriced_words(self._language), finding), finding)
 
-    def broken(self, error: BaseException, place: Place, step: int) -> Refused | None:
+    def broken(self, place: Place, step: int) -> Refused | None:
         """The call cannot be held, because the budget itself is at fault."""
         finding = broken_finding(step, place.agent)
-        return self._end(Halt(finding.rule, broken_words(error, self._language), finding), finding)
+        return self._end(Halt(finding.rule, broken_words(self._language), finding), finding)
 
-    def broken_tool(self, error: BaseException, place: Place, step: int) -> Block | None:
+    def broken_tool(self, place: Place, step: int) -> Block | None:
         """A tool call cannot be held, because the budget itself is at fault."""
         finding = broken_finding(step, place.agent)
-        block = Block(finding, broken_tool_words(error, self._language))
+        block = Block(finding, broken_tool_words(self._language))
         return block if self._rule(block, finding) is block else None
 
     def blocked(self, found: Exhausted, place: Place, step: int) -> Block | None:

@@ -150,7 +150,7 @@ class Spending(Holding):
             found = self.purse.open_tool(id, tool, call, place.agent, step)
         except Exception as error:
             self.on_fault("budget.hold", error)
-            return self.rulings.broken_tool(error, place, step) if self.fails_closed else None
+            return self.rulings.broken_tool(place, step) if self.fails_closed else None
         if not isinstance(found, Exhausted):
             return None
         block = self.rulings.blocked(found, place, step)

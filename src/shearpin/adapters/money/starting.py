@@ -60,7 +60,8 @@ def request_for(start: ModelStart, calls: dict[str, PricedCall]) -> ModelRequest
     try:
         price = spending.till.price(model, provider)
     except PriceUnknownError as error:
-        return spending.rulings.unpriced(error, model, place, start.step)
+        spending.till.note(str(error))
+        return spending.rulings.unpriced(model, place, start.step)
     calls[str(start.id)] = PricedCall(start.call, place, provider, price, tier)
     speaker = speaker_of(place, model)
     bound = output_bound(params, start.metadata, model)

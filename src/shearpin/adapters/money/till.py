@@ -70,7 +70,10 @@ class Till:
         """
         priced = self.pricing.find(model, provider, usd_capped=self.capped)
         for warning in priced.warnings:
-            self.note(warning)
+            if self.capped:
+                self.note(warning)
+            else:  # nobody has asked for dollars
+                logger.debug("shearpin: %s", warning)
         return priced.price
 
     def guessed(self, outcome: Outcome, expected: Estimate | None, call: PricedCall) -> TokenUsage:
