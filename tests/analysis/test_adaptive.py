@@ -89,8 +89,33 @@ def test_the_command_says_what_follows(tmp_path: Path) -> None:
     path = str(tmp_path / "learnt.json")
     arguments = ["feedback", "run-1", "wrong-stop", "--store", path, "--workflow", "billing"]
     assert "0.5 -> 0.55" in CliRunner().invoke(main, arguments).output
+    again = CliRunner().invoke(main, arguments)
+    assert (again.exit_code, again.stdout) == (1, "")
+    assert "run-1 is judged already (wrong-stop)" in again.stderr
+    arguments[1] = "run-2"
     assert "0.55 -> 0.6" in CliRunner().invoke(main, arguments).output
     assert "0.5 -> 0.55" in CliRunner().invoke(main, [*arguments, "--reset"]).output
+
+
+def test_the_command_names_what_there_is(tmp_path: Path) -> None:
+    path = str(tmp_path / "learnt.json")
+
+    def said(*arguments: str) -> tuple[int, str]:
+        shown = CliRunner().invoke(main, ["feedback", *arguments, "--store", path])
+        return shown.exit_code, shown.stderr
+
+    for nothing in ([], ["--reset"], ["r", "wrong-stop", "--reset"]):
+        assert said(*nothing) == (1, f"Error: {path}: nothing was learnt there yet\n")
+    assert said("r", "wrong-stop", "--workflow", "billing") == (0, "")
+    there = f"Error: {path}: there is no workflow 'biling'; there is: billing"
+    assert said("--workflow", "biling") == (1, f"{there}\n")
+    assert said("--reset", "--workflow", "biling") == (1, f"{there}\n")
+    judged = ("r", "wrong-stop", "--workflow", "biling")
+    assert said(*judged) == (1, f"{there} (--new begins one)\n")
+    assert said(*judged, "--new") == (0, "")
+    Path(path).write_text("{")
+    code, error = said("--workflow", "billing")
+    assert (code, error.count(path)) == (2, 1)
 
 
 def test_the_command_explains_and_forgets(tmp_path: Path) -> None:

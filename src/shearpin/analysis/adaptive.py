@@ -130,6 +130,8 @@ class Learnt:
         try:
             return cls.from_json(Kept(Path(path), _KEY).read())
         except ConfigError as error:
+            if str(error).startswith(str(path)):
+                raise
             raise ConfigError(f"{path}: {error}") from error
 
     def to_json(self) -> dict[str, object]:
@@ -208,6 +210,11 @@ class Adaptive:
     def moves(self) -> tuple[Move, ...]:
         """How it came to be so: the latest changes and their reasons, oldest first."""
         return tuple(self._learnt.moves.get(self.workflow, ()))
+
+    @property
+    def workflows(self) -> tuple[str, ...]:
+        """The workflows of which something was learnt in this place."""
+        return tuple(sorted(self._learnt.moves))
 
     def learn(self, report: Report) -> None:
         """Take in a run that is over, and what others have learnt meanwhile."""

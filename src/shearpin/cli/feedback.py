@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
@@ -28,9 +28,10 @@ _SHOWN: Final = 20
     help="File that holds what was learnt, or a store (sqlite:///learnt.db).",
 )
 @click.option("--workflow", default="default", show_default=True, help="Whose patience it is.")
+@click.option("--new", is_flag=True, help="The store does not know the workflow yet: begin it.")
 @click.option("--reset", is_flag=True, help="Forget what was learnt of the workflow first.")
 def feedback(
-    run: str | None, judgement: str | None, store: str, workflow: str, reset: bool
+    run: str | None, judgement: str | None, store: str, workflow: str, new: bool, reset: bool
 ) -> None:
     """Mark what the guard did in RUN, and print the patience that follows.
 
@@ -49,9 +50,13 @@ def feedback(
     Start afresh:
         shearpin feedback --reset --workflow billing
 
+    A run that was judged in the same way already is not counted again. RUN is a name of yours: what
+    the guard learns is kept by workflow, so nothing here knows which runs there were.
+
     \b
     Exit codes:
         0  done
+        1  nothing was done: judged already, or nothing is known of the workflow
         2  wrong usage, or what is kept is damaged
     """
     from shearpin.analysis.adaptive import Adaptive
@@ -61,17 +66,36 @@ def feedback(
         raise click.UsageError("a run needs a judgement: shearpin feedback RUN wrong-stop")
     try:
         adaptive = Adaptive(store, workflow=workflow)
+        begins = run is not None and not reset and (new or not adaptive.workflows)
+        if workflow not in adaptive.workflows and not begins:
+            _refuse(_unknown(adaptive, store, judging=run is not None and not reset))
         if reset:
             adaptive.reset()
         if run is None or judgement is None:
             _explain(adaptive)
             return
+        if any((move.run, move.reason) == (run, judgement) for move in adaptive.moves):
+            _refuse(f"{workflow}: {run} is judged already ({judgement}); nothing was changed")
         before = adaptive.patience
         after = adaptive.judge(run, judgement)
     except (ConfigError, StoreError) as error:
-        click.echo(f"Error: {store}: {error}", err=True)
+        said = str(error) if str(error).startswith(store) else f"{store}: {error}"
+        click.echo(f"Error: {said}", err=True)
         raise SystemExit(2) from error
     click.echo(f"{workflow}: patience {before:g} -> {after:g} ({judgement})")
+
+
+def _refuse(said: str) -> NoReturn:
+    click.echo(f"Error: {said}", err=True)
+    raise SystemExit(1)
+
+
+def _unknown(adaptive: Adaptive, store: str, *, judging: bool) -> str:
+    known = adaptive.workflows
+    if not known:
+        return f"{store}: nothing was learnt there yet"
+    there = f"{store}: there is no workflow {adaptive.workflow!r}; there is: {', '.join(known)}"
+    return f"{there} (--new begins one)" if judging else there
 
 
 def _explain(adaptive: Adaptive) -> None:
