@@ -98,17 +98,88 @@ def test_what_may_pass_by_itself_is_retried_after_a_wait(how: str, waits: list[f
     assert (place.name, place.steps, place.errors, place.retries) == ("work", 1, 2, 2)
 
 
-def test_then_the_run_ends_normally() -> None:
+@each_way
+def test_then_it_is_raised_where_nothing_would_tell_of_it(how: str) -> None:
+    """A state without messages has no place for a last word: its end would look like success."""
     act, calls = failing(9, lost)
     graph = shearpin.guard(one_node(act), boundary=True)
-    assert graph.invoke({"said": ["before"]})["said"] == ["before"]
+    with pytest.raises(ConnectionError):
+        run(graph, how, {"said": ["before"]})
     assert len(calls) == 3
+    report = graph.report()
+    assert (report.outcome, report.reason) == ("failed", None)
+    assert report.boundary.actions == {"retry": 2, "raise": 1}
+    assert report.boundary.abnormal
+
+
+@each_way
+@pytest.mark.parametrize("action", ["terminate", lambda failure: "terminate"])
+def test_or_the_run_ends_normally_where_that_was_asked_for(action: Any, how: str) -> None:
+    act, calls = failing(9, lost)
+    graph = shearpin.guard(one_node(act), boundary=Boundary(on={"network": action}))
+    assert run(graph, how, {"said": ["before"]})["said"] == ["before"]
+    assert len(calls) == 1
     assert graph.report().reason == "failures:network"
+
+
+def test_or_an_error_of_ours_tells_of_it() -> None:
+    act, _ = failing(9, lambda: RuntimeError("broken"))
+    graph = shearpin.guard(one_node(act), boundary=True, on_stop="raise")
+    with pytest.raises(TrippedError) as caught:
+        graph.invoke({"said": []})
+    assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+@each_way
+def test_a_graph_around_it_says_what_has_failed(how: str) -> None:
+    """What a graph without messages raises ends the graph around it with a last word, and what
+    was tried often enough within is not tried once more around it."""
+    act, calls = failing(99, lost)
+    child = one_node(act)
+    builder: StateGraph[Any] = StateGraph(State)
+    builder.add_node("ask", lambda state: child.invoke({"said": []}) and {})
+    builder.add_edge(START, "ask")
+    graph = shearpin.guard(builder.compile(), boundary=True)
+    values = run(graph, how, HELLO)
+    assert texts(values["messages"])[-1].startswith("This could not be finished")
+    assert len(calls) == 3
+
+
+@each_way
+def test_an_entrypoint_that_returns_nothing_raises(how: str) -> None:
+    @entrypoint()
+    def work(order: int) -> None:
+        raise RuntimeError(f"no order {order}")
+
+    graph = shearpin.guard(work, boundary=True)
+    with pytest.raises(RuntimeError, match="no order 17"):
+        run(graph, how, 17)
+
+
+def test_too_many_failures_are_raised_where_nothing_would_tell_of_them() -> None:
+    act, _ = failing(9, lambda: ValueError("no"))
+    boundary = Boundary(substitute={"work": {"said": ["nothing"]}}, error_budget=1)
+    with pytest.raises(ValueError, match="no"):
+        shearpin.guard(one_node(act), boundary=boundary).invoke({"said": []})
+
+
+@each_way
+def test_so_is_the_end_of_the_steps(how: str) -> None:
+    builder: StateGraph[Any] = StateGraph(Log)
+    builder.add_node("work", lambda state: {"said": ["round"]})
+    builder.add_edge(START, "work")
+    builder.add_edge("work", "work")
+    graph = shearpin.guard(builder.compile(), boundary=True, detectors=())
+    with pytest.raises(GraphRecursionError):
+        run(graph, how, {"said": []}, {"recursion_limit": 4})
+    ends = Boundary(on={"recursion_limit": "terminate"})
+    graph = shearpin.guard(builder.compile(), boundary=ends, detectors=())
+    assert set(run(graph, how, {"said": []}, {"recursion_limit": 4})["said"]) == {"round"}
 
 
 def test_a_bug_is_not_retried() -> None:
     act, calls = failing(9, lambda: TypeError("a bug"))
-    graph = shearpin.guard(one_node(act), boundary=True)
+    graph = shearpin.guard(one_node(act), boundary=Boundary(on={"programming": "terminate"}))
     graph.invoke({"said": []})
     assert len(calls) == 1
     report = graph.report()
@@ -130,14 +201,16 @@ def test_a_wait_that_is_too_long_is_not_waited() -> None:
 
     act, calls = failing(9, BusyError)
     graph = shearpin.guard(one_node(act), boundary=Boundary(retries=Retries(cap_seconds=30)))
-    graph.invoke({"said": []})
+    with pytest.raises(BusyError):
+        graph.invoke({"said": []})
     assert len(calls) == 1
 
 
 def test_retries_are_bounded_in_a_run() -> None:
     act, calls = failing(9, lost)
     graph = shearpin.guard(one_node(act), boundary=Boundary(retries=Retries(per_run=1)))
-    graph.invoke({"said": []})
+    with pytest.raises(ConnectionError):
+        graph.invoke({"said": []})
     assert len(calls) == 2
 
 
@@ -148,7 +221,8 @@ def test_a_deadline_ends_the_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     boundary = Boundary(max_retries=8, retries=Retries(deadline_seconds=150.0))
     graph = shearpin.guard(one_node(act), boundary=boundary)
     shearpin_wiring(graph).now = clock
-    graph.invoke({"said": []})
+    with pytest.raises(ConnectionError):
+        graph.invoke({"said": []})
     assert len(calls) == 3
 
 
@@ -167,17 +241,19 @@ def test_a_nodes_own_retries_come_first_and_no_others(how: str) -> None:
     assert run(graph, how, {"said": []})["said"] == ["call 3"]
     act, calls = failing(9, lost)
     graph = shearpin.guard(one_node(act, retry_policy=policy), boundary=True)
-    assert run(graph, how, {"said": []})["said"] == []
+    with pytest.raises(ConnectionError):
+        run(graph, how, {"said": []})
     assert len(calls) == 3
     boundary = graph.report().boundary
-    assert (boundary.errors, boundary.retries, boundary.abnormal) == (3, 0, False)
+    assert (boundary.errors, boundary.retries, boundary.abnormal) == (3, 0, True)
 
 
 def test_what_a_nodes_policy_does_not_retry_is_not_retried_here() -> None:
     policy = RetryPolicy(max_attempts=3, initial_interval=0, retry_on=KeyError)
     act, calls = failing(9, lost)
     graph = shearpin.guard(one_node(act, retry_policy=policy), boundary=True)
-    graph.invoke({"said": []})
+    with pytest.raises(ConnectionError):
+        graph.invoke({"said": []})
     assert len(calls) == 1
 
 

@@ -15,6 +15,8 @@ from shearpin.verdicts import Halt
 
 __all__ = ["boundary_report", "report_of", "tripped"]
 
+_FAILURES = "failures"  # as in `boundary.endings`, which is not loaded without a boundary
+
 
 def report_of(
     run: Run | None, settings: Settings, noted: Sequence[tuple[str, BaseException]] = ()
@@ -26,7 +28,7 @@ def report_of(
     faults = tuple(f"{where}: {type(error).__name__}: {error}"[:300] for where, error in noted)
     if run is None:
         nothing = ThreadState.fresh(settings, lambda: 0.0).judge.session
-        return build_report(nothing, (), run=RunInfo(faults=faults))
+        return build_report(nothing, (), run=RunInfo(outcome="unknown", faults=faults))
     run.collect()
     halt = run.halted or run.stopped
     ended = run.ended if run.ended is not None else run.now()
@@ -84,9 +86,12 @@ def boundary_report(bounds: Bounds) -> BoundaryReport:
     )
 
 
-def tripped(halt: Halt) -> TrippedError:
-    """The error for `on_stop="raise"`."""
+def tripped(halt: Halt, cause: BaseException | None = None) -> TrippedError:
+    """The error for `on_stop="raise"`; `cause` is the failure over which the run was ended."""
     evidence = dict(halt.finding.summary()) if halt.finding is not None else {}
     family = halt.reason.partition(":")[0]
     kind = {"loop": LoopDetectedError, "budget": BudgetExceededError}.get(family, TrippedError)
-    return kind(halt.message, halt.reason, evidence)
+    error = kind(halt.message, halt.reason, evidence)
+    if cause is not None and family == _FAILURES:
+        error.__cause__ = cause
+    return error

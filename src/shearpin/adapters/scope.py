@@ -73,4 +73,5 @@ def guarded_scope(guard: Guard, name: str, thread: str | None) -> Generator[Guar
             HANDLER.reset(token)
         run.end(outcome)
     if run.halted is not None and guard.on_stop == "raise":
-        raise tripped(run.halted)
+        bounds = run.boundary
+        raise tripped(run.halted, None if bounds is None else bounds.cause)

@@ -80,7 +80,8 @@ class Boundary:
         on: an action or a function of yours by category, error type or exception class; the most
             specific one counts: class, then type, then category. By default a `retryable` failure
             is retried; a `degradable` one takes the node's alternative, else its substitute, else
-            ends the run; a `fatal` one ends it.
+            ends the run; a `fatal` one ends it. Where the state has no messages to say so in, the
+            error is raised instead, unless `on` names `terminate`.
         max_retries: how often a node is run again, by `retry` or `modify_prompt`, for one failure.
             Default 2.
         rollback_limit: how often a run may go back to an earlier state. Default 2.
@@ -223,13 +224,17 @@ class Boundary:
 
     def decision(self, node: str, classification: Classification) -> Action | Handler:
         """What `on` says about a failure of a node, and the defaults where it says nothing."""
+        return self.said(classification) or self.by_default(node, classification)
+
+    def said(self, classification: Classification) -> Action | Handler | None:
+        """What `on` says about a failure; None where it says nothing."""
         for kind in type(classification.root).__mro__:
             if kind in self.on:
                 return self.on[kind]
         for key in (classification.error_type, classification.category):
             if key in self.on:
                 return self.on[key]
-        return self.by_default(node, classification)
+        return None
 
     def by_default(self, node: str, classification: Classification) -> Action:
         """What is done where `on` says nothing."""

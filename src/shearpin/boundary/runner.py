@@ -20,6 +20,7 @@ from shearpin.boundary.categories import Classification, ErrorCategory
 from shearpin.boundary.effects import EffectRecords
 from shearpin.boundary.fallbacks import Substitutes
 from shearpin.boundary.gate import Gate
+from shearpin.boundary.log import log_answered
 from shearpin.boundary.once import Once
 from shearpin.boundary.results import ToolResult
 from shearpin.boundary.retrying import Attempt, Attempts, Loop, Uniform
@@ -123,6 +124,11 @@ class _Call:
 
     def course(self, execute: Callable[[], object]) -> Course[ToolResult]:
         """From the question whether it may run to its result."""
+        result = yield from self._resulting(execute)
+        log_answered(result)
+        return result
+
+    def _resulting(self, execute: Callable[[], object]) -> Course[ToolResult]:
         how = recorded(self.call, self.policy)
         if how is None:
             last = yield from self._attempted(execute)

@@ -232,6 +232,12 @@ class RunErrors:
         """Whether an error has left the run."""
         return self._abnormal
 
+    @property
+    def latest(self) -> BaseException | None:
+        """The latest failure that was counted; None where there was none."""
+        with self._lock:
+            return self._known[-1][0] if self._known else None
+
     def snapshot(self) -> Tallied:
         """A copy of everything that was counted so far."""
         with self._lock:

@@ -22,6 +22,7 @@ __all__ = [
 
 _STYLES = {"none": "green", "nudge": "yellow", "block": "dark_orange", "stop": "bold red"}
 _MOST_ROWS = 40
+_MOST_FAILURES = 5
 _LONGEST_MESSAGE = 240
 
 
@@ -111,6 +112,10 @@ def _facts(report: Report) -> Table:
     if report.boundary is not None:
         for number, line in enumerate(report.boundary.lines()):
             table.add_row("" if number else "Failures", Text(line))
+        for one in report.boundary.failures[-_MOST_FAILURES:]:
+            said = "".join(it if it.isprintable() else " " for it in one.message)
+            told = f"{one.kind} {one.name} ({one.error_type}): {said}"
+            table.add_row("", Text(_short(told), "dim"))
     decisive = report.decisive
     if decisive is not None:
         table.add_row(

@@ -106,6 +106,7 @@ class Bounds:
         rolls_back: whether it may have to, so that states have to be remembered.
         siblings: tool calls that run side by side.
         effects_open: records begun for calls that only callbacks see, by the host's run id.
+        cause: the failure over which the run was ended.
     """
 
     boundary: Boundary
@@ -120,6 +121,7 @@ class Bounds:
     rollbacks: int = 0
     rolls_back: bool = False
     siblings: Siblings = field(default_factory=Siblings)
+    cause: BaseException | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     effects_open: dict[UUID, Begun] = field(default_factory=dict["UUID", "Begun"])
     _failed: dict[str, int] = field(default_factory=dict[str, int])
@@ -183,8 +185,14 @@ class Bounds:
             self._failed[task] = self._failed.get(task, 0) + 1
             return self._failed[task]
 
-    def halt(self, run: Run, halt: Halt) -> bool:
-        """End a run over a failure; False where its mode does not let that happen."""
+    def halt(self, run: Run, halt: Halt, error: BaseException | None = None) -> bool:
+        """End a run over a failure; False where its mode does not let that happen.
+
+        Args:
+            run: which is ended.
+            halt: how.
+            error: the failure. None: the latest that was counted.
+        """
         finding = halt.finding
         if finding is None:
             return False
@@ -192,7 +200,14 @@ class Bounds:
         given = run.state.judge.ask(lambda session: session.rule(halt, finding, at), PROCEED)
         if given is halt:
             tell(run, halt)
+            self._note_end(halt, error or self.tally.latest)
         return given is halt
+
+    def _note_end(self, halt: Halt, error: BaseException | None) -> None:
+        from shearpin.boundary.log import log_end
+
+        self.cause = error
+        log_end(halt.reason, "" if halt.finding is None else halt.finding.subject or "", error)
 
     def pardon(self, run: Run) -> None:
         """A person wants what has failed to be tried again."""

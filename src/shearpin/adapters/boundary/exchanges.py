@@ -23,7 +23,7 @@ from shearpin.boundary.categories import Classification, ErrorCategory
 from shearpin.boundary.classification import is_control
 from shearpin.boundary.modelcalls import Fault, Lost, ModelCall, Step, Take, UselessAnswer
 
-__all__ = ["TRIED", "Exchange", "Outcome", "read_message", "tries_of"]
+__all__ = ["TRIED", "Exchange", "Outcome", "mark_tried", "read_message", "tries_of"]
 
 T = TypeVar("T")
 
@@ -176,11 +176,16 @@ class Exchange(Generic[T]):
         assert isinstance(step, Lost)
         error = self._error
         if error is not None:
-            try:
-                setattr(error, TRIED, True)
-            except AttributeError:
-                error.add_note("tried again as often as the boundary allows")
+            mark_tried(error)
         return Outcome(failure=step.failure, error=error, text=self._broken, record=record)
+
+
+def mark_tried(error: BaseException) -> None:
+    """Let it be known that an error was tried again as often as it may be."""
+    try:
+        setattr(error, TRIED, True)
+    except AttributeError:
+        error.add_note("tried again as often as the boundary allows")
 
 
 def read_message(message: BaseMessage | None) -> tuple[Fault | None, bool]:

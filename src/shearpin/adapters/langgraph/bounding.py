@@ -18,8 +18,8 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
 from shearpin.adapters.boundary.bounds import Bounds
+from shearpin.adapters.boundary.exchanges import TRIED, mark_tried
 from shearpin.adapters.boundary.exhaustion import over_failures
-from shearpin.adapters.boundary.modelcalls import TRIED
 from shearpin.adapters.langgraph.compat_tasks import (
     has_handler,
     has_policy,
@@ -69,6 +69,7 @@ class Failing:
         left: tells of a node that has done its work.
         retries: attempts that were made again.
         settled: whether something was put in the node's place; if that fails too, the run ends.
+        asked_to_end: whether the author has said that such a failure ends the run.
         started: when the first attempt had failed.
         error: the latest failure.
     """
@@ -85,6 +86,7 @@ class Failing:
     left: Callable[[Run, Visit, Any], Any]
     retries: int = 0
     settled: bool = False
+    asked_to_end: bool = False
     started: float | None = None
     error: BaseException | None = None
 
@@ -122,14 +124,14 @@ class Failing:
         name, bounds = self.plan.name, self.bounds
         self.error = error
         bounds.tally.error(failure, node=name)
-        if not bounds.boundary.covers(name) or not bounds.acts(node=name) or not self.visit.task:
-            return None
-        if self._host_retries(error) or has_handler(self.plan.node):
+        if not self._ours(error):
             return None
         if self.started is None:
             self.started = self.run.now()
         if self.run.stopped is not None:
             return self._over(self.run.stopped)
+        if self._silent and bounds.tally.exhausted:
+            return None
         too_much = over_failures(self.run, bounds, Place(self.visit.task, self.visit.agent, name))
         if too_much is not None:
             return self._over(too_much)
@@ -142,6 +144,13 @@ class Failing:
             return self._continue(failure, chosen)
         return self._carried_out(chosen, failure)
 
+    def _ours(self, error: Exception) -> bool:
+        """Whether anything is to be done about it here, and not by LangGraph or nobody."""
+        name, bounds = self.plan.name, self.bounds
+        if not bounds.boundary.covers(name) or not bounds.acts(node=name) or not self.visit.task:
+            return False
+        return not self._host_retries(error) and not has_handler(self.plan.node)
+
     def _host_retries(self, error: Exception) -> bool:
         """Whether LangGraph is going to run the node again by itself."""
         policy = policy_for(self.plan.graph, self.plan.node, error)
@@ -152,13 +161,15 @@ class Failing:
     def _chosen(self, error: Exception, failure: Classification) -> object:
         """The action that the author has chosen, or what his handler has made of the failure."""
         boundary, name = self.bounds.boundary, self.plan.name
-        chosen: object = boundary.decision(name, failure)
+        chosen: object = boundary.said(failure)
         if not callable(chosen):
-            return chosen
+            self.asked_to_end = chosen == "terminate"
+            return chosen or boundary.by_default(name, failure)
         told = Failure(name, error, failure, self.retries + 1, self.given, self.run.thread)
         try:
             made = chosen(told)
             if made is None or made in ACTIONS:
+                self.asked_to_end = made == "terminate"
                 return made or boundary.by_default(name, failure)
             if isinstance(made, (Mapping, Command)):
                 return cast("object", made)
@@ -193,6 +204,8 @@ class Failing:
             action = "continue" if name in boundary.substitute else "terminate"
         if action == "continue":
             return self._continue(failure, boundary.substitute.get(name))
+        if action == "terminate" and not self.asked_to_end and self._silent:
+            return self._raised(failure)
         return self._terminate(failure)
 
     # -- again -------------------------------------------------------------------------------------
@@ -279,9 +292,21 @@ class Failing:
 
     # -- the end -----------------------------------------------------------------------------------
 
+    @property
+    def _silent(self) -> bool:
+        """Whether an end of the run would look like success: nothing would tell of it."""
+        return self.plan.endings.silent and self.run.ways.on_stop in ("end", "wrap_up")
+
+    def _raised(self, failure: Classification) -> None:
+        """The error is raised, and not retried once more by the boundary of a node around it."""
+        self.bounds.tally.acted("raise")
+        mark_tried(failure.root)
+        if self.error is not None:
+            mark_tried(self.error)
+
     def _terminate(self, failure: Classification) -> Way | None:
         halt = failure_halt(failure, self._finding(failure), self.bounds.language)
-        if written(self.config) is None or not self.bounds.halt(self.run, halt):
+        if written(self.config) is None or not self.bounds.halt(self.run, halt, self.error):
             return None
         self.bounds.tally.acted("terminate")
         return self._over(halt, failure)

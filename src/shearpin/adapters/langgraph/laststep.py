@@ -43,10 +43,12 @@ def end_in_last_step(run: Run, plan: NodePlan, agent: str, config: RunnableConfi
     if not covered or bounds.boundary.decision(name, failure) == "raise":
         return
     halt = run.stopped
+    if halt is None and plan.endings.silent and bounds.boundary.said(failure) is None:
+        return  # nowhere would it say that the run was ended
     if halt is None:
         finding = failure_finding(name, failure, attempts=1, step=run.step, agent=agent)
         halt = failure_halt(failure, finding, bounds.language)
-        if not bounds.halt(run, halt):
+        if not bounds.halt(run, halt, failure.root):
             return
         bounds.tally.acted("terminate")
     kept = [write for write in queue if not leads_on(write[0])]

@@ -56,6 +56,11 @@ class Endings:
     returns: Returned | None = None
     entrypoint: bool = False
 
+    @property
+    def silent(self) -> bool:
+        """Whether there is nowhere to put a last word, so that an end looks like success."""
+        return self.channel is None and self.returns is None
+
     def end(self, run: Run, halt: Halt, node: AnyNode, config: RunnableConfig) -> None:
         """End the graph from within the task of a node, instead of the node's own writes."""
         output = self.ending(run, halt, config)

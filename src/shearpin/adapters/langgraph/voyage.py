@@ -163,7 +163,8 @@ class Voyage:
         run = self.run
         if run is None or run.halted is None or self.wiring.recipe.on_stop != "raise":
             return None
-        return tripped(run.halted)
+        bounds = run.boundary
+        return tripped(run.halted, None if bounds is None else bounds.cause)
 
     def swallows(self, error: BaseException) -> bool:
         """Whether an error is our own stop, from a place that no node of ours surrounds."""
