@@ -30,12 +30,16 @@ class State(TypedDict):
     text: str
 
 
-def report_of(config: Any) -> object:
+def stay() -> Any:
     builder: Any = StateGraph(State)
     builder.add_node("stay", lambda state: {"text": state["text"]})
     builder.add_edge(START, "stay")
     builder.add_edge("stay", END)
-    return shearpin.guard(builder.compile()).report(config)
+    return shearpin.guard(builder.compile())
+
+
+def report_of(config: Any) -> object:
+    return stay().report(config)
 
 
 def on(kind: Callable[..., object], **options: object) -> tuple[Callable[[], object], str]:
@@ -129,6 +133,16 @@ def test_so_it_is_in_a_file(text: str, message: str, tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises(ConfigError, match=message):
         Guard.from_file(path)
+
+
+def test_of_a_thread_without_a_run_nothing_is_known() -> None:
+    app, thread = stay(), {"configurable": {"thread_id": "1"}}
+    assert app.report().outcome == app.report(thread).outcome == "unknown"
+    app.invoke({"text": "hello"}, thread)
+    assert app.report().outcome == app.report(thread).outcome == "completed"
+    other = app.report({"configurable": {"thread_id": "2"}})
+    assert (other.outcome, other.steps, other.to_json()["outcome"]) == ("unknown", 0, "unknown")
+    assert GuardMiddleware().report().outcome == "unknown"
 
 
 def test_lists_are_as_good_as_tuples() -> None:

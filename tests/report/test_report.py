@@ -102,6 +102,22 @@ def test_golden_terminal() -> None:
     golden("report.txt", shown(render_report(report_of(RECORDS))))
 
 
+def test_printed_it_is_a_few_lines() -> None:
+    report = report_of([verdict(3, "nudge"), verdict(5, "block", message="the customer is Ada")])
+    said = str(report)
+    assert said.splitlines()[:5] == [
+        "Outcome     stopped (loop:repeat)",
+        "Run         agent, thread thread-1, run run-1",
+        "Steps       2 (breaker closed, worst none)",
+        "Calls       2 model, 0 tool",
+        "Tokens      50 in, 10 out",
+    ]
+    assert "Decided by  rule repeat at step 5: " in said
+    assert "Faults      1 contained; see report.faults" in said
+    assert "Ada" not in said and len(said.splitlines()) == 8
+    assert len(str(report_of([], RunInfo())).splitlines()) == 4
+
+
 def test_a_quiet_run_needs_no_more_than_its_facts() -> None:
     info = RunInfo()
     report = report_of([], info)

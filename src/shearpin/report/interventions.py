@@ -18,13 +18,16 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from shearpin.core.journal import TransitionRecord, VerdictRecord
 from shearpin.events import RunOutcome
 
-__all__ = ["WITHIN", "After", "Ending", "Intervention", "interventions_of"]
+__all__ = ["WITHIN", "After", "Ending", "Intervention", "ReportOutcome", "interventions_of"]
 
 WITHIN: Final = 5
 """Rounds in which new calls with new results have to follow."""
 _KINDS: Final = ("nudge", "block", "rollback", "reroute")
 _MICRO: Final = Decimal("0.000001")
 After: TypeAlias = Literal["pivoted", "went_on", "stopped", "finished", "unknown"]
+
+ReportOutcome: TypeAlias = RunOutcome | Literal["unknown"]
+"""How a run ended, as far as a report can tell: `unknown` where no run is known."""
 
 
 class Ending(NamedTuple):
@@ -36,7 +39,7 @@ class Ending(NamedTuple):
         dollars_per_token: of the run, where its price is known.
     """
 
-    outcome: RunOutcome
+    outcome: ReportOutcome
     tokens: int = 0
     dollars_per_token: Decimal | None = None
 
@@ -71,7 +74,7 @@ class Intervention(NamedTuple):
     template: str | None = None
     tokens: int = 0
     usd: Decimal | None = None
-    outcome: RunOutcome = "completed"
+    outcome: ReportOutcome = "completed"
 
     @property
     def helped(self) -> bool:

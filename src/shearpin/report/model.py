@@ -14,11 +14,10 @@ from typing import Final, NamedTuple
 
 from shearpin.core.journal import FaultRecord, NoteRecord, Record, TransitionRecord, VerdictRecord
 from shearpin.core.session import Session, Spend
-from shearpin.events import RunOutcome
 from shearpin.findings import Evidence, Severity
 from shearpin.report.boundary import BoundaryReport
 from shearpin.report.budget import BudgetReport
-from shearpin.report.interventions import Ending, Intervention, interventions_of
+from shearpin.report.interventions import Ending, Intervention, ReportOutcome, interventions_of
 from shearpin.report.remedies import remedy_for
 from shearpin.report.taxonomy import Kind, kind_of
 
@@ -38,7 +37,7 @@ class RunInfo(NamedTuple):
         thread: id of the conversation, where there is one.
         graph: name of the guarded graph.
         started_at: wall time of the start, ISO 8601 with zone.
-        outcome: how the run ended.
+        outcome: how the run ended; `unknown` where no run is known.
         reason: machine-readable reason of a stop, e.g. `loop:repeat`.
         duration_seconds: from the start to the end, or until now.
         faults: contained failures of the guard outside the session, one sentence each.
@@ -48,7 +47,7 @@ class RunInfo(NamedTuple):
     thread: str | None = None
     graph: str | None = None
     started_at: str | None = None
-    outcome: RunOutcome = "completed"
+    outcome: ReportOutcome = "completed"
     reason: str | None = None
     duration_seconds: float | None = None
     faults: tuple[str, ...] = ()
@@ -92,9 +91,14 @@ class Report:
     boundary: BoundaryReport | None = None
     version: int = field(default=REPORT_VERSION)
 
+    def __str__(self) -> str:
+        from shearpin.report.text import summary
+
+        return summary(self)
+
     @property
-    def outcome(self) -> RunOutcome:
-        """How the run ended."""
+    def outcome(self) -> ReportOutcome:
+        """How the run ended; `unknown` where no run is known."""
         return self.info.outcome
 
     @property
