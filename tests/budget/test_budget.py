@@ -25,6 +25,10 @@ from shearpin.errors import ConfigError
          None, "run"),
         ("20 steps + 2 h", {"steps": 20}, 7200.0, "run"),
         ("5m", {}, 300.0, "run"),
+        ("2M tokens", {"tokens": 2_000_000}, None, "run"),
+        ("40 model calls", {"model_calls": 40}, None, "run"),
+        ("1 model call, 3 tool calls", {"model_calls": 1, "tool_calls": 3}, None, "run"),
+        ("2k model_calls", {"model_calls": 2_000}, None, "run"),
         ("$5 per thread", {"usd": 5_000_000}, None, "thread"),
         ("$0.05, 4k tokens per call", {"usd": 50_000, "tokens": 4_000}, None, "call"),
         ("1 call", {"model_calls": 1}, None, "run"),
@@ -52,6 +56,8 @@ def test_short_form(text: str, limits: dict[str, int], seconds: float | None, pe
         ("$0.0000001", "millionths of a dollar"),
         ("5 calls per call", "model_calls cannot be per call"),
         ("$5k", r"cannot read '\$5k'"),
+        ("40 modelcalls", "the unit 'modelcalls'"),
+        ("$5 per thread, 3 calls", r"'per thread' goes at the end .* are a list, such as \["),
     ],
 )
 def test_unreadable_short_forms_say_what_to_write(text: str, complaint: str) -> None:

@@ -59,6 +59,13 @@ def read_budget(text: str) -> dict[str, object]:
 
 def _read(part: str, whole: str) -> tuple[str, object]:
     match = _PART.fullmatch(part.strip())
+    scope = _SPAN.search(part)
+    if scope is not None:
+        raise ConfigError(
+            f"cannot read {part!r} in the budget {whole!r}: 'per {scope.group(1).lower()}' goes at "
+            "the end and holds for all of it; limits of different scopes are a list, such as "
+            '["$5 per thread", "3 calls"]'
+        )
     if match is None:
         raise ConfigError(f"cannot read {part!r} in the budget {whole!r}; {_HELP}")
     dollar, digits, scale, words = match.groups()
@@ -66,6 +73,8 @@ def _read(part: str, whole: str) -> tuple[str, object]:
     unit = " ".join((words or "").lower().replace("_", " ").split())
     if scale is not None and f"{scale}{unit}".lower() in _SECONDS:
         unit, scale = f"{scale}{unit}".lower(), None  # the m of "5 min" is no million
+    elif scale is not None and f"{scale}{unit}".lower().removesuffix("s") in _COUNTS:
+        unit, scale = f"{scale}{unit}".lower(), None  # neither is that of "40 model calls"
     if dollar or unit in _MONEY:
         if (dollar and unit and unit not in _MONEY) or scale is not None:
             raise ConfigError(f"cannot read {part!r} in the budget {whole!r}; {_HELP}")
@@ -75,6 +84,8 @@ def _read(part: str, whole: str) -> tuple[str, object]:
     name = _COUNTS.get(unit.removesuffix("s"))
     if name is not None:
         return name, _whole(number, scale, part, whole)
+    if scale is not None and words and f"{scale}{words}" in part:
+        unit = f"{scale}{unit}"
     what = f"the unit {unit!r}" if unit else "a number without a unit"
     raise ConfigError(f"cannot read {what} in the budget {whole!r}; {_HELP}")
 
