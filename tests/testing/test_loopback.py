@@ -12,6 +12,7 @@ from urllib.request import Request, urlopen
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 
+from shearpin import ConfigError
 from shearpin.testing import Fault, LoopbackProvider, ProviderRequest, asks_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -226,3 +227,13 @@ def test_paths_that_it_does_not_have_and_a_server_that_is_not_running() -> None:
         caught.value.close()
     with pytest.raises(RuntimeError, match="with"):
         assert LoopbackProvider().url
+
+
+def test_what_cannot_be_played_is_refused() -> None:
+    for script in ("hello", [3], [None]):
+        with pytest.raises(ConfigError):
+            LoopbackProvider(script)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="not 3"):
+        LoopbackProvider(then=3)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="not 3"):
+        LoopbackProvider().play(3)  # type: ignore[arg-type]

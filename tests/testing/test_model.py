@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
 from langchain_core.tools import tool
 
+from shearpin import ConfigError
 from shearpin.testing import ManualClock, ScriptedModel, ScriptEndedError, asks_for
 
 
@@ -114,3 +116,24 @@ def test_a_clock_moves_only_when_told_and_never_back() -> None:
         clock.advance(-1)
     with pytest.raises(ValueError, match="0 seconds or more"):
         ManualClock(-1)
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [("hello", r"write \[answer\]"), (["a", 3], r"script\[1\] must be"), (7, "a list of answers")],
+)
+def test_what_is_no_script_is_refused(script: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        ScriptedModel(script)
+
+
+def test_unknown_options_are_refused_and_known_ones_are_not() -> None:
+    with pytest.raises(ConfigError, match="no option repeat; it has repeat_last"):
+        ScriptedModel(["a"], repeat=True)
+    assert ScriptedModel(["a"], tags=["t"]).tags == ["t"]
+
+
+@pytest.mark.parametrize("call", ["look", ("look",), ("look", "x"), ({}, "look")])
+def test_what_is_no_call_is_refused(call: Any) -> None:
+    with pytest.raises(ConfigError, match="pairs of a tool name and arguments"):
+        asks_for(call)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from langchain_core.messages import AIMessage
 
+from shearpin.errors import ConfigError
 from shearpin.testing.faults import Fault, Refusal
 from shearpin.testing.wire import Anthropic, Body, OpenAI, Reply, WireFlavour, reply_of
 
@@ -50,6 +51,14 @@ PlayedScript: TypeAlias = "Iterable[Played] | Callable[[ProviderRequest], Played
 """Exchanges in order, or a function of the request."""
 
 
+def _check_items(items: Iterable[object]) -> None:
+    for item in items:
+        if not isinstance(item, (AIMessage, str, Fault)):
+            raise ConfigError(
+                f"a LoopbackProvider plays texts, AIMessages and Faults, not {item!r}"
+            )
+
+
 class LoopbackProvider:
     """An HTTP server on loopback for the real clients of OpenAI and Anthropic.
 
@@ -58,6 +67,9 @@ class LoopbackProvider:
         then: the answer to every request after the script.
         tells_usage: whether usage is told. With OpenAI's protocol a stream tells it only where the
             client asks for it, as with the real one.
+
+    Raises:
+        ConfigError: an item of the script is neither an answer nor a fault.
 
     Example:
         >>> import json, urllib.request
@@ -74,10 +86,14 @@ class LoopbackProvider:
     def __init__(
         self, script: PlayedScript = (), *, then: Played = "done", tells_usage: bool = True
     ) -> None:
+        if isinstance(script, str):
+            raise ConfigError(f"a script is a list or a function, not {script!r}; write [answer]")
+        items = () if callable(script) else tuple(script)
+        _check_items((*items, then))
         self.then = then
         self.tells_usage = tells_usage
         self._function = script if callable(script) else None
-        self._script: deque[Played] = deque(() if callable(script) else script)
+        self._script: deque[Played] = deque(items)
         self._requests: list[ProviderRequest] = []
         self._billed: list[list[int]] = []
         self._errors: list[BaseException] = []
@@ -129,6 +145,7 @@ class LoopbackProvider:
 
     def play(self, *items: Played) -> None:
         """Add to the script."""
+        _check_items(items)
         with self._lock:
             self._script.extend(items)
 

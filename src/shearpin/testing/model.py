@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForLLMRun,
@@ -26,6 +26,8 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
+
+from shearpin.errors import ConfigError
 
 __all__ = ["Answer", "Script", "ScriptEndedError", "ScriptedModel", "asks_for"]
 
@@ -49,10 +51,19 @@ def asks_for(*calls: tuple[str, Mapping[str, object]], text: str = "") -> AIMess
 
     Ids are unique in this process.
 
+    Raises:
+        ConfigError: something is no pair of a name and arguments.
+
     Example:
         >>> asks_for(("search", {"query": "shear pin"})).tool_calls[0]["name"]
         'search'
     """
+    for call in cast("tuple[object, ...]", calls):
+        if not _is_pair(call):
+            raise ConfigError(
+                f"asks_for takes pairs of a tool name and arguments, not {call!r}; write "
+                'asks_for(("look", {"path": "."}))'
+            )
     return AIMessage(
         content=text,
         tool_calls=[
@@ -60,6 +71,13 @@ def asks_for(*calls: tuple[str, Mapping[str, object]], text: str = "") -> AIMess
             for name, args in calls
         ],
     )
+
+
+def _is_pair(call: object) -> bool:
+    if not isinstance(call, tuple):
+        return False
+    parts = cast("tuple[object, ...]", call)
+    return len(parts) == 2 and isinstance(parts[0], str) and isinstance(parts[1], Mapping)
 
 
 class ScriptedModel(BaseChatModel):
@@ -74,6 +92,10 @@ class ScriptedModel(BaseChatModel):
         repeat_last: give the last answer again for ever, with fresh tool-call ids, instead of
             raising `ScriptEndedError`. Off, so that a test notices a call too many.
         model_name: what the model calls itself.
+        options: fields of every chat model, such as `callbacks`, `tags` or `name`.
+
+    Raises:
+        ConfigError: the script is none, or an option is unknown.
 
     Example:
         >>> model = ScriptedModel(["hello", "again"])
@@ -97,6 +119,13 @@ class ScriptedModel(BaseChatModel):
         model_name: str = "scripted",
         **options: object,
     ) -> None:
+        _check_script(script)
+        unknown = options.keys() - type(self).model_fields.keys()
+        if unknown:
+            raise ConfigError(
+                f"{type(self).__name__} has no option {', '.join(sorted(unknown))}; it has "
+                "repeat_last, model_name, and the fields of every chat model"
+            )
         fields: dict[str, Any] = {"repeat_last": repeat_last, "model_name": model_name, **options}
         super().__init__(**fields)
         self._script = script
@@ -219,6 +248,21 @@ class ScriptedModel(BaseChatModel):
             if run_manager is not None:
                 await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
+
+
+def _check_script(script: object) -> None:
+    if callable(script):
+        return
+    if isinstance(script, str) or not isinstance(script, Sequence):
+        raise ConfigError(
+            f"a script is a list of answers or a function, not {script!r}; for one answer write "
+            "[answer]"
+        )
+    for place, answer in enumerate(cast("Sequence[object]", script)):
+        if not isinstance(answer, (AIMessage, str, BaseException)):
+            raise ConfigError(
+                f"script[{place}] must be an AIMessage, a text or an exception, not {answer!r}"
+            )
 
 
 def _chunks(message: AIMessage) -> Iterable[ChatGenerationChunk]:
