@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from shearpin.cli import main
@@ -104,3 +105,16 @@ def test_explain_without_tokens_says_so() -> None:
 
 def test_help_tells_exit_codes() -> None:
     assert "Exit codes" in run("--help").output
+
+
+@pytest.mark.parametrize("command", [["show"], ["explain", "--input", "10"]])
+def test_a_provider_that_is_none_is_an_error(command: list[str]) -> None:
+    shown = run(*command, "gpt-4o", "--provider", "nosuch")
+    assert (shown.exit_code, shown.stdout) == (1, "")
+    assert "'nosuch' is no provider of the catalogue; shearpin prices list" in shown.stderr
+
+
+def test_an_unknown_model_is_explained_without_the_repository() -> None:
+    shown = run("nosuch")
+    assert shown.exit_code == 1
+    assert "docs/" not in shown.stderr

