@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypedDict
@@ -10,7 +11,16 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 
 import shearpin
-from shearpin import ConfigError, Guard, Override, Repeats, ToolFacts
+from shearpin import (
+    BreakerSettings,
+    Budget,
+    ConfigError,
+    Cycles,
+    Guard,
+    Override,
+    Repeats,
+    ToolFacts,
+)
 from shearpin.analysis.adaptive import Adaptive
 from shearpin.analysis.choices import Choices
 from shearpin.boundary import (
@@ -23,6 +33,7 @@ from shearpin.boundary import (
     resilient,
     retry_policy,
 )
+from shearpin.core.detectors import DEFAULT_DETECTORS, OPTIONAL_DETECTORS
 from shearpin.langchain import GuardMiddleware, ResilienceMiddleware
 
 
@@ -78,6 +89,15 @@ WRONG: list[tuple[tuple[Callable[[], object], str], str]] = [
     (on(Guard, tools={3: ToolFacts()}), r"tools must be keyed by names, .* not by 3"),
     (on(Guard, detectors=Repeats()), r"detectors must be a tuple such as \(Repeats\(\),\)"),
     (on(Guard, detectors=3), r"detectors must be a tuple such as \(Repeats\(\),\), not 3"),
+    (on(Guard, detectors=[Repeats]), r"detectors must hold detector configs such as Repeats\(\)"),
+    (on(Override, tools=("a",), detectors=[Repeats]), r"must hold rules such as Repeats\(\)"),
+    (on(Repeats, ceiling="block"), r"Repeats\.ceiling must be a Severity, such as Severity\.BLOCK"),
+    (on(Repeats, nudge="3"), r"Repeats\.nudge must be a whole number.* not '3'"),
+    (on(Cycles, patient_seconds=True), r"Cycles\.patient_seconds must be a number, not True"),
+    (on(BreakerSettings, lease_seconds="x"), r"BreakerSettings\.lease_seconds must be a number"),
+    (on(Budget, exempt=3), r"Budget\.exempt must be a tuple of names .* not 3"),
+    (on(Budget, exempt=(3,)), r"Budget\.exempt must hold names .* not 3"),
+    (on(Budget, per_tool={3: 3}), r"Budget\.per_tool must be keyed by names, .* not by 3"),
     (on(Guard, overrides=3), r"overrides must be a tuple such as \(Override.* not 3"),
     (on(Guard, overrides=[3]), r"overrides must hold Override\(\.\.\.\), not 3"),
     (on(Override, tools=3), r"Override\.tools must be a tuple of names .* not 3"),
@@ -99,6 +119,7 @@ WRONG: list[tuple[tuple[Callable[[], object], str], str]] = [
     (on(Choices, block="no"), r"Choices\.block must be True or False, not 'no'"),
     (on(Choices, ways=3), r"Choices\.ways must be a tuple of names .* not 3"),
     (on(Choices, prior="x"), r"prior must be from 0 to 1000, not 'x'"),
+    (on(Adaptive, place=3), r"the place where it is kept must be the path .* not 3"),
     (on(retry_policy, retries=3), r"retries must be Retries\(\.\.\.\) or None, not 3"),
     (on(resilient, fallbacks=3), r"fallbacks must be a tuple .* not 3"),
     (on(ResilienceMiddleware, boundary=3), r"boundary must be Boundary\(\.\.\.\).* not 3"),
@@ -115,6 +136,21 @@ WRONG: list[tuple[tuple[Callable[[], object], str], str]] = [
 def test_it_is_named_with_the_fix(build: Callable[[], object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         build()
+
+
+RULES = [*DEFAULT_DETECTORS, *OPTIONAL_DETECTORS, BreakerSettings()]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[type(rule).__name__ for rule in RULES])
+@pytest.mark.parametrize("wrong", ["3", True, [], -1, float("nan")], ids=repr)
+def test_numbers_of_rules_are_numbers(rule: Any, wrong: object) -> None:
+    for spec in dataclasses.fields(rule):
+        if spec.type not in ("int", "float", "Severity", "int | None"):
+            continue
+        with pytest.raises(
+            ConfigError, match=rf"{type(rule).__name__}\b.*{spec.name.rpartition('_')[2]}"
+        ):
+            dataclasses.replace(rule, **{spec.name: wrong})
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,11 @@ class Kept:
         self._text: str | None = None
         if isinstance(place, Path) or (isinstance(place, str) and not _is_url(place)):
             self._path = _file(Path(place))
+        elif place is not None and not isinstance(place, (str, Store)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(
+                "the place where it is kept must be the path of a JSON file, the URL of a store, "
+                f"a Store or None, not {place!r}"
+            )
         elif place is not None:
             self._store = open_store(place)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from shearpin.core.canonical import digest_text
+from shearpin.core.checks import check_kinds
 from shearpin.core.stored import mapping, number, row, text, whole
 from shearpin.errors import ConfigError
 
@@ -86,6 +87,7 @@ class BreakerSettings:
     withhold_rounds: int = 5
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         for name in (
             "pivot_calls", "trial_rounds", "persist_rounds", "calm_rounds", "refused_rounds",
             "withhold_rounds",

@@ -14,6 +14,7 @@ from math import ceil, isfinite
 from types import MappingProxyType
 from typing import Literal, TypeAlias, cast
 
+from shearpin.core.checks import mapping, texts
 from shearpin.errors import ConfigError
 
 __all__ = [
@@ -134,10 +135,7 @@ class Budget:
         _check_count("Budget.depth", self.depth)
         for name in TIMED:
             _check_seconds(f"Budget.{name}", getattr(self, name))
-        if not isinstance(self.per_tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(
-                f"Budget.per_tool must map tool names to counts, not {self.per_tool!r}"
-            )
+        mapping("Budget.per_tool", self.per_tool, '{"search": 20}')
         for tool, count in self.per_tool.items():
             if count is None:  # pyright: ignore[reportUnnecessaryComparison]
                 raise ConfigError(
@@ -146,11 +144,7 @@ class Budget:
             _check_count(f"Budget.per_tool[{tool!r}]", count)
         object.__setattr__(self, "per_tool", MappingProxyType(dict(self.per_tool)))
         _check_soft(self.soft)
-        if isinstance(self.exempt, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(
-                f"Budget.exempt must be a tuple of tool names, e.g. ({self.exempt!r},)"
-            )
-        object.__setattr__(self, "exempt", tuple(self.exempt))
+        object.__setattr__(self, "exempt", texts("Budget.exempt", self.exempt, "ask_user"))
         if self.max_concurrency is not None:
             _check_count("Budget.max_concurrency", self.max_concurrency)
             if self.max_concurrency == 0:

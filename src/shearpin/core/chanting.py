@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from shearpin.core.checks import check_kinds
 from shearpin.core.seen import Seen
 from shearpin.errors import ConfigError
 from shearpin.findings import Finding
@@ -64,6 +65,7 @@ class Chants:
     letters: float = 0.5
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         for name, least, most in (
             ("laps", 3, 100),
             ("least_characters", 100, 3000),

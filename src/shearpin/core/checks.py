@@ -7,13 +7,54 @@ names the field, the value and what it may be. A truth value is one: nothing els
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar, cast
+from dataclasses import fields
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from shearpin.errors import ConfigError
+from shearpin.findings import Severity
 
-__all__ = ["flag", "instance", "instances", "mapping", "one_of", "text", "texts", "whole"]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = [
+    "check_kinds",
+    "flag",
+    "instance",
+    "instances",
+    "mapping",
+    "one_of",
+    "text",
+    "texts",
+    "whole",
+]
 
 T = TypeVar("T")
+
+_KINDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
+    "bool": ((bool,), "True or False"),
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "Severity": ((Severity,), "a Severity, such as Severity.BLOCK"),
+}
+
+
+def check_kinds(config: DataclassInstance) -> None:
+    """Refuse fields that are annotated as numbers, truth values or levels, and are none.
+
+    What is compared afterwards can then be compared; ranges are for the config itself to check.
+    """
+    for spec in fields(config):
+        names = str(spec.type).split(" | ")
+        kinds, what = _KINDS.get(names[0], ((), ""))
+        value: object = getattr(config, spec.name)
+        if not kinds or (value is None and "None" in names):
+            continue
+        truth = isinstance(value, bool) and bool not in kinds
+        if not isinstance(value, kinds) or truth or value != value:
+            raise ConfigError(
+                f"{type(config).__name__}.{spec.name} must be {what}"
+                f"{' or None' if 'None' in names else ''}, not {value!r}"
+            )
 
 
 def flag(field: str, value: object, *, or_none: bool = False) -> None:

@@ -62,7 +62,8 @@ class Override:
         rules = instances("Override.detectors", self.detectors, object, "Repeats()")
         object.__setattr__(self, "detectors", rules)
         for detector in self.detectors:
-            if not isinstance(getattr(detector, "family", None), str):
+            kind = getattr(detector, "family", None)
+            if not isinstance(kind, str) or isinstance(detector, type):
                 raise ConfigError(
                     f"Override.detectors must hold rules such as Repeats(), not {detector!r}"
                 )

@@ -74,7 +74,7 @@ class Settings:
         seen: set[str] = set()
         for detector in self.detectors:
             family = getattr(detector, "family", None)
-            if not isinstance(family, str):
+            if not isinstance(family, str) or isinstance(detector, type):
                 raise ConfigError(
                     f"detectors must hold detector configs such as Repeats(), not {detector!r}"
                 )

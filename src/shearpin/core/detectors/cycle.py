@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from shearpin.core.canonical import digest_text
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.normal import LONGEST_NAME
 from shearpin.core.seen import NodeSeen, RoundSeen, Seen
@@ -63,6 +64,7 @@ class Cycles:
     ceiling: Severity = Severity.STOP
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("Cycles", self.nudge, self.block, self.stop)
         if not 2 <= self.longest <= 6:
             raise ConfigError(f"Cycles.longest must be 2 to 6 rounds, not {self.longest!r}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 from zlib import crc32
 
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending
 from shearpin.core.seen import Seen, ToolSeen
 from shearpin.core.stored import number, row, sequence, text, whole
@@ -63,6 +64,7 @@ class DeadEnds:
     ceiling: Severity = Severity.NUDGE
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("DeadEnds", self.nudge, None, None)
         if self.patient_seconds <= 0:
             raise ConfigError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe
 from shearpin.core.seen import Seen, StartSeen
 from shearpin.findings import Finding, Severity
@@ -32,6 +33,9 @@ class Duplicates:
     watches: ClassVar[tuple[type[Seen], ...]] = (StartSeen,)
 
     ceiling: Severity = Severity.BLOCK
+
+    def __post_init__(self) -> None:
+        check_kinds(self)
 
     def probe(self) -> Probe:
         return _DuplicateProbe(self)

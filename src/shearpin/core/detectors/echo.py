@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shearpin.core.canonical import digest_text
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending
 from shearpin.core.seen import MessageSeen, Seen, ToolSeen
 from shearpin.core.stored import mapping, number, row, sequence, text, whole
@@ -60,6 +61,7 @@ class Echoes:
     ceiling: Severity = Severity.NUDGE
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("Echoes", self.nudge, None, None)
         if not 1 <= self.least_characters <= self.least_characters_at_work:
             raise ConfigError(

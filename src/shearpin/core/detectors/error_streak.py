@@ -10,6 +10,7 @@ from typing import ClassVar
 from zlib import crc32
 
 from shearpin.core.canonical import digest_text
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.masking import mask_error, words_of
 from shearpin.core.seen import Seen, ToolSeen
@@ -70,6 +71,7 @@ class ErrorStreaks:
     ceiling: Severity = Severity.BLOCK
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("ErrorStreaks", self.nudge, self.block, None)
 
     def probe(self) -> Probe:

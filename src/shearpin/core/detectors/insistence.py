@@ -9,6 +9,7 @@ from typing import ClassVar
 from zlib import crc32
 
 from shearpin.core.canonical import canonical_json
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending
 from shearpin.core.seen import Seen, ToolSeen
 from shearpin.core.sketch import similarity, sketch
@@ -67,7 +68,12 @@ class Insistences:
     ceiling: Severity = Severity.NUDGE
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("Insistences", self.nudge, None, None)
+        if self.least_characters < 0:
+            raise ConfigError(
+                f"Insistences.least_characters must be 0 or more, not {self.least_characters!r}"
+            )
         if self.nudge < 3:
             raise ConfigError(f"Insistences.nudge must be 3 or more, not {self.nudge!r}")
         if not 0 < self.similarity <= 1:

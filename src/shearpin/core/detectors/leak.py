@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe
 from shearpin.core.seen import ModelSeen, Seen, ToolSeen
 from shearpin.core.stored import row, whole, wholes
@@ -49,6 +50,7 @@ class SlowLeaks:
     ceiling: Severity = Severity.NONE
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         if self.block < 10:
             raise ConfigError(f"SlowLeaks.block must be at least 10 steps, not {self.block!r}")
         if not 2 <= self.rising <= 8:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 from zlib import crc32
 
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending
 from shearpin.core.seen import ModelSeen, Seen, ToolSeen
 from shearpin.core.stored import row, sequence, text, whole
@@ -69,6 +70,7 @@ class Litanies:
     ceiling: Severity = Severity.NUDGE
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("Litanies", self.nudge, None, None)
         if self.least_characters < 1:
             raise ConfigError(

@@ -10,6 +10,7 @@ from math import exp
 from typing import ClassVar, Final, NamedTuple
 
 from shearpin.core.canonical import digest_text
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe
 from shearpin.core.masking import mask, mask_error, words_of
 from shearpin.core.seen import ModelSeen, RoundSeen, Seen, ToolSeen
@@ -83,6 +84,7 @@ class LoopRisk:
     nudge_at: float = 0.98
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         if not 0 < self.note_at <= self.nudge_at <= 1:
             raise ConfigError(
                 "LoopRisk needs 0 < note_at <= nudge_at <= 1, not "

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import ClassVar
 
 from shearpin.core.canonical import digest_text
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.masking import mask
 from shearpin.core.seen import MessageSeen, Seen, ToolSeen
@@ -62,6 +63,7 @@ class Monologues:
     ceiling: Severity = Severity.STOP
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("Monologues", self.nudge, None, self.stop)
         if not 0 < self.similarity < 1:
             raise ConfigError(

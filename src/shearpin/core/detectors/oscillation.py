@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
 from shearpin.core.canonical import canonical_json, digest_text
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.seen import NodeSeen, Seen, ToolSeen
 from shearpin.core.stored import row, sequence, text, texts, whole
@@ -71,6 +72,7 @@ class StateOscillations:
     ceiling: Severity = Severity.STOP
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("StateOscillations", self.nudge, None, self.stop)
         _check_key(self.key)
         check_ascending("StateOscillations (undone)", self.undone, None, None)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 from zlib import crc32
 
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending
 from shearpin.core.seen import Seen, ToolSeen
 from shearpin.core.stored import row, sequence, text, whole, wholes
@@ -54,6 +55,7 @@ class Pagings:
     ceiling: Severity = Severity.NUDGE
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("Pagings (backwards)", self.backwards, None, None)
         check_ascending("Pagings (forwards)", self.forwards, None, None)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shearpin.core.canonical import digest_text
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.seen import MessageSeen, Seen, ToolSeen
 from shearpin.core.stored import mapping, row, texts, whole
@@ -58,6 +59,7 @@ class PingPongs:
     ceiling: Severity = Severity.STOP
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("PingPongs", self.nudge, self.block, self.stop)
         if self.least_characters < 0:
             raise ConfigError(

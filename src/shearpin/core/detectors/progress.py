@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.seen import Seen, ToolSeen
 from shearpin.core.stored import row, sequence, text, whole
@@ -54,6 +55,7 @@ class NoProgress:
     ceiling: Severity = Severity.STOP
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("NoProgress", self.nudge, None, self.stop)
         if not callable(self.progress):  # pyright: ignore[reportUnnecessaryComparison]
             raise ConfigError(f"NoProgress.progress must be a function, not {self.progress!r}")

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.outcomes import is_pending
 from shearpin.core.seen import Seen, ToolSeen
@@ -68,6 +69,7 @@ class Repeats:
     ceiling: Severity = Severity.STOP
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("Repeats", self.nudge, self.block, self.stop)
         check_ascending("Repeats (error_stop)", self.nudge, self.block, self.error_stop)
         if self.window < 2:

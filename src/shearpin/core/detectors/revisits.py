@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending
 from shearpin.core.seen import Seen, ToolSeen
 from shearpin.core.stored import flag, number, row, sequence, text, whole
@@ -54,6 +55,7 @@ class Revisits:
     ceiling: Severity = Severity.NUDGE
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("Revisits", self.nudge, None, None)
         if not self.nudge <= self.window <= 16:
             raise ConfigError(

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending
 from shearpin.core.seen import ModelSeen, Seen
 from shearpin.core.stored import row, sequence, text, whole
@@ -47,6 +48,7 @@ class SameInputs:
     ceiling: Severity = Severity.NONE
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("SameInputs (after)", self.after, None, None)
 
     def probe(self) -> Probe:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe
 from shearpin.core.seen import Seen, ToolSeen, VectorSeen
 from shearpin.core.stored import row, sequence, text
@@ -62,6 +63,7 @@ class SemanticOscillations:
     ceiling: Severity = Severity.NUDGE
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         if not 3 <= self.window <= 8:
             raise ConfigError(f"SemanticOscillations.window must be 3 to 8, not {self.window!r}")
         if not 0 < self.floor < 1:

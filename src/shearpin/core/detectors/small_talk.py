@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shearpin.core.canonical import digest_text
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending
 from shearpin.core.seen import MessageSeen, Seen
 from shearpin.core.stored import row, text, texts, whole
@@ -58,6 +59,7 @@ class SmallTalk:
     ceiling: Severity = Severity.NUDGE
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("SmallTalk", self.nudge, None, None)
         if self.most_characters < 1:
             raise ConfigError(

@@ -10,6 +10,7 @@ from math import inf
 from typing import ClassVar
 from zlib import crc32
 
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending
 from shearpin.core.masking import EDGE, mask, words_of
 from shearpin.core.seen import Seen, ToolSeen
@@ -63,7 +64,12 @@ class Stagnations:
     ceiling: Severity = Severity.NUDGE
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("Stagnations", self.nudge, None, None)
+        if self.least_characters < 0:
+            raise ConfigError(
+                f"Stagnations.least_characters must be 0 or more, not {self.least_characters!r}"
+            )
         if not 0 < self.similarity <= 1:
             raise ConfigError(
                 f"Stagnations.similarity must lie between 0 and 1, not {self.similarity!r}"

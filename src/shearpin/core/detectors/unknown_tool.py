@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from shearpin.core.canonical import digest_text
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending, level_of
 from shearpin.core.seen import Seen, ToolSeen
 from shearpin.core.stored import row, sequence, text, whole, wholes
@@ -60,6 +61,7 @@ class UnknownTools:
     ceiling: Severity = Severity.STOP
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("UnknownTools", self.nudge, self.block, self.stop)
         check_ascending("UnknownTools (args_*)", self.args_nudge, self.args_block, self.args_stop)
         if self.window < 2:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe, check_ascending
 from shearpin.core.seen import Seen, ToolSeen
 from shearpin.core.stored import flag, row, sequence, text, whole
@@ -45,6 +46,7 @@ class UntestedEdits:
     ceiling: Severity = Severity.NONE
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         check_ascending("UntestedEdits (after)", self.after, None, None)
 
     def probe(self) -> Probe:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shearpin.core.checks import check_kinds
 from shearpin.core.detectors.base import Probe
 from shearpin.core.seen import ModelSeen, Seen
 from shearpin.core.stored import number, row, sequence, text, whole
@@ -60,6 +61,7 @@ class TokenVelocity:
     ceiling: Severity = Severity.NUDGE
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         for name, least in (
             ("growth", 2), ("output_growth", 2), ("hurry", 1), ("sustained", 1), ("warm_up", 2),
             ("least_tokens", 0),
