@@ -21,7 +21,7 @@ NEXT: dict[str, Any] = {"messages": [("user", "and now?")]}
 
 HEEDS: dict[str, str | None] = {
     "nudge": "got the same result each time",
-    "block": "Not run: this call has come",
+    "block": "Not run: this call was asked for",
     "wrap_up": "no tool can be called any more",
     "reroute": "has been taken away",
     "model": None,

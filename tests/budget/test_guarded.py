@@ -26,7 +26,7 @@ from langgraph.types import Command, Send, interrupt
 import shearpin
 from shearpin import Budget, BudgetExceededError, ConfigError
 from shearpin.pricing import Catalogue, ModelPrice, Overrides
-from shearpin.testing import StrictProvider, asks_for
+from shearpin.testing import ScriptedModel, StrictProvider, asks_for
 from shearpin.testing.provider import complaints
 from tests.budget.paying import HELLO, PRICE, Counter, Paid, agent, always_asks, react
 
@@ -47,6 +47,16 @@ def texts(result: Any) -> list[str]:
 
 
 # -- counts ---------------------------------------------------------------------------------------
+
+
+def test_a_refused_call_is_none_of_those_without_a_limit() -> None:
+    model = ScriptedModel(lambda messages, call: asks_for(("search", {"query": str(call)})))
+    app = guarded(react(model, Counter().tool), "3 calls")
+    app.invoke(HELLO, LONG)
+    report = app.report()
+    assert (model.calls, report.spend.model_calls) == (3, 3)
+    assert report.budget is not None
+    assert report.budget.unbounded_calls == 3
 
 
 @BUILDS

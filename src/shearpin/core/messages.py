@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from shearpin.core.canonical import canonical_json
+from shearpin.core.secrets import without_secrets, without_values
 from shearpin.core.wording import NO_WORDS, Own, own_words
 from shearpin.findings import Finding
 
@@ -30,18 +31,15 @@ __all__ = [
 
 Language = Literal["en", "zh"]
 
-_SECRET = re.compile(
-    r"(?i)\b(?:sk|pk|rk|ghp|gho|xox[abp])[-_][\w-]{8,}|\bAKIA[0-9A-Z]{12,}|\beyJ[\w-]{10,}\.[\w.-]{10,}"
-    r"|(?<=[\"'\s,{])((?:api[_-]?key|token|secret|password|passwd|authorization)[\"']?\s*[:=]\s*[\"']?)[^\"'\s,}]+"
-    r"|\bBearer\s+[\w.~+/-]{8,}"
-)
 _SPACE = re.compile(r"\s+")
+_LEAST_READ = 2_000
+"""Characters looked at for secrets, however little of them is quoted."""
 
 
 def shorten(value: object, limit: int = 120) -> str:
     """One line of at most `limit` characters, secrets struck out."""
     text = value if isinstance(value, str) else canonical_json(value)
-    text = _SECRET.sub(lambda m: (m.group(1) or "") + "•••", " " + text[: limit * 4])
+    text = without_secrets(text[: max(limit * 4, _LEAST_READ)])
     text = _SPACE.sub(" ", text).strip()
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
@@ -165,10 +163,13 @@ _FIRM: dict[Language, str] = {
 }
 _BLOCK: dict[Language, tuple[str, str]] = {
     "en": (
-        "Not run: this call has come {count} times with the same result.",
+        "Not run: this call was asked for {count} times before, and nothing new came of it.",
         " The earlier result was: “{result}”.",
     ),
-    "zh": ("未执行：该调用已出现 {count} 次且结果相同。", "之前的结果是：“{result}”。"),
+    "zh": (
+        "未执行：该调用此前已被请求 {count} 次，没有得到新的结果。",
+        "之前的结果是：“{result}”。",
+    ),
 }
 _HALT: dict[Language, str] = {
     "en": "This run was stopped because it went round in circles: {what} What was found up to then stands above.",
@@ -176,7 +177,7 @@ _HALT: dict[Language, str] = {
 }
 _HALT_WHAT: dict[Language, dict[str, str]] = {
     "en": {
-        "repeat": "`{tool}` was called {count} times with the same arguments and the same result.",
+        "repeat": "`{tool}` was asked for {count} times with the same arguments, and nothing new came of it.",
         "cycle": "the same {period} steps came {count} times with the same results.",
         "unknown_tool": "tools that do not exist were asked for {count} times.",
         "bad_args": "`{tool}` was called {count} times with arguments that cannot be read.",
@@ -189,7 +190,7 @@ _HALT_WHAT: dict[Language, dict[str, str]] = {
         "other": "the last {count} steps brought nothing new.",
     },
     "zh": {
-        "repeat": "`{tool}` 以相同参数被调用 {count} 次，结果相同。",
+        "repeat": "`{tool}` 以相同参数被请求 {count} 次，没有得到新的结果。",
         "cycle": "同样的 {period} 个步骤重复了 {count} 遍，结果相同。",
         "unknown_tool": "不存在的工具被请求了 {count} 次。",
         "bad_args": "`{tool}` 被调用 {count} 次，参数都无法解析。",
@@ -239,7 +240,7 @@ def _fill(template: str, finding: Finding, args: object, text: str, **more: str)
         tool=shorten(finding.subject or "-", 80),
         args=shorten(args, 120),
         count=finding.count,
-        result=shorten(text, 160) or "(empty)",
+        result=shorten(without_values(text, args), 160) or "(empty)",
         period=finding.evidence.get("period", ""),
         **more,
     )

@@ -173,6 +173,7 @@ class Holding:
         self, start: ModelStart, request: ModelRequest, found: Exhausted | Halt | None
     ) -> Refused | None:
         if found is None:
+            self.till.unbounded += not request.bounded
             if self.acts:
                 until = self.purse.account.deadline(self.purse.now())
                 self._calls[request.id] = self._calls[request.id]._replace(until=until)
@@ -182,6 +183,7 @@ class Holding:
         else:
             refused = self.rulings.refused(found, start.place, start.step)
         if refused is None:
+            self.till.unbounded += not request.bounded
             self.purse.force_model(request)
             return None
         del self._calls[request.id]

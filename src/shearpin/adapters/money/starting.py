@@ -65,8 +65,6 @@ def request_for(start: ModelStart, calls: dict[str, PricedCall]) -> ModelRequest
     calls[str(start.id)] = PricedCall(start.call, place, provider, price, tier)
     speaker = speaker_of(place, model)
     bound = output_bound(params, start.metadata, model)
-    if not bound.certain:
-        spending.till.unbounded += 1
     guess = spending.prompts.measure(speaker, messages, params.get("tools"), provider, model)
     trouble = spending.compactions.look(place.agent, speaker, guess)
     if trouble is not None:
