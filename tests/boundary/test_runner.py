@@ -71,6 +71,14 @@ def test_what_passes_by_itself_is_tried_again(how: str) -> None:
     assert (place.name, place.errors, place.retries) == ("search", 2, 2)
 
 
+def test_a_secret_that_an_error_repeats_is_told_to_nobody(how: str) -> None:
+    bench, tool = Bench(how), Outcomes(RuntimeError("no login for bob/hunter2!"))
+    result = bench(tool, {"user": "bob", "password": "hunter2!"})
+    assert result.error_detail == "no login for bob/•••"
+    assert "hunter2" not in result.text()
+    assert "hunter2" not in repr(bench.tally.snapshot())
+
+
 def test_attempts_are_bounded(how: str) -> None:
     bench, tool = Bench(how), Outcomes(SLOW)
     result = bench(tool, facts=READ, policy=ToolPolicy(retries=FEW))

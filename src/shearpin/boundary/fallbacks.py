@@ -20,6 +20,7 @@ from shearpin.boundary.categories import ErrorCategory
 from shearpin.boundary.results import ToolResult
 from shearpin.boundary.settings import Cached, Fallback, Static, ToolPolicy
 from shearpin.boundary.steps import Ask, Course, Perform
+from shearpin.core.secrets import without_values
 from shearpin.errors import StoreError
 
 if TYPE_CHECKING:
@@ -148,8 +149,9 @@ class Substitutes:
             failure = runner.classify(error)
             if failure.category is ErrorCategory.CONTROL:
                 raise
+            told = without_values(failure.message, self._call.args)
             if runner.tally is not None:
-                runner.tally.error(failure, tool=name)
+                runner.tally.error(replace(failure, message=told), tool=name)
             self.ambiguous = self.ambiguous or not failure.safe_to_retry
             return None
         if isinstance(output, ToolResult):  # a function made resilient

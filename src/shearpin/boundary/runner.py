@@ -26,6 +26,7 @@ from shearpin.boundary.results import ToolResult
 from shearpin.boundary.retrying import Attempt, Attempts, Loop, Uniform
 from shearpin.boundary.settings import Availability, Retries, ToolPolicy
 from shearpin.boundary.steps import Ask, Course, Perform, Wait, adrive, drive
+from shearpin.core.secrets import without_values
 from shearpin.core.tools import effect_of
 
 if TYPE_CHECKING:
@@ -205,6 +206,9 @@ class _Call:
         failure = runner.classify(error)
         if failure.category is ErrorCategory.CONTROL:
             return None
+        told = without_values(failure.message, self.call.args)
+        if told != failure.message:
+            failure = replace(failure, message=told)
         if hooks.unrun(error):
             failure = replace(failure, safe_to_retry=True)
         elif failure.safe_to_retry and hooks.composite():

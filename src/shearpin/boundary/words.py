@@ -27,6 +27,7 @@ from shearpin.boundary.reading import (
     text_of,
 )
 from shearpin.core.messages import shorten
+from shearpin.core.secrets import without_secrets
 
 __all__ = ["line_of", "refused_for", "status_in_words"]
 
@@ -56,19 +57,7 @@ _STATUS_LINE = re.compile(
     re.IGNORECASE,
 )
 
-_USER_INFO = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^\s'\"<>]+@")
 _QUERY = re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://[^\s?#'\"<>]*)[?#][^\s'\"<>)]*")
-_KEYS = re.compile(
-    r"\bAIza[\w-]{10,}|\b(?:sk|pk|rk)-[\w*-]{4,}|\bgsk_\w{8,}|\bhf_\w{8,}|\bya29\.[\w-]{8,}"
-    r"|\bgithub_pat_\w{8,}|\bASIA[0-9A-Z]{12,}"
-)
-_NAMED = re.compile(
-    r"(?i)\b([\w-]{0,40}?(?:api[_-]?key|access[_-]?key|secret|passw(?:or)?d|pwd|token|authorization"
-    r"|credentials?|signature)[\w-]{0,20}[\"']?\s*[=:]\s*[\"']?)"
-    r"(?!\d+\b|(?:basic|bearer)\b)[^\s&\"',;)}]{4,}"
-)
-"""What is given under a name that says it is secret; a mere number is not: `max_tokens=4096`."""
-_BASIC = re.compile(r"(?i)\b(basic|bearer)\s+[\w.~+/=-]{8,}")
 
 
 def line_of(error: BaseException) -> str:
@@ -121,7 +110,5 @@ def _said(error: BaseException) -> str:
 
 
 def _masked(text: str) -> str:
-    text = _USER_INFO.sub(r"\1•••@", text[:2_000])
-    text = _QUERY.sub(r"\1?•••", text)
-    text = _BASIC.sub(r"\1 •••", text)
-    return _NAMED.sub(r"\1•••", _KEYS.sub("•••", text))
+    """Without secrets; of an address nothing behind its path stays, whatever it is called there."""
+    return _QUERY.sub(r"\1?•••", without_secrets(text[:2_000]))

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from shearpin.core.canonical import canonical_json
+from shearpin.core.secrets import without_secrets, without_values
 from shearpin.core.wording import NO_WORDS, Own, own_words
 from shearpin.findings import Finding
 
@@ -30,18 +31,15 @@ __all__ = [
 
 Language = Literal["en", "zh"]
 
-_SECRET = re.compile(
-    r"(?i)\b(?:sk|pk|rk|ghp|gho|xox[abp])[-_][\w-]{8,}|\bAKIA[0-9A-Z]{12,}|\beyJ[\w-]{10,}\.[\w.-]{10,}"
-    r"|(?<=[\"'\s,{])((?:api[_-]?key|token|secret|password|passwd|authorization)[\"']?\s*[:=]\s*[\"']?)[^\"'\s,}]+"
-    r"|\bBearer\s+[\w.~+/-]{8,}"
-)
 _SPACE = re.compile(r"\s+")
+_LEAST_READ = 2_000
+"""Characters looked at for secrets, however little of them is quoted."""
 
 
 def shorten(value: object, limit: int = 120) -> str:
     """One line of at most `limit` characters, secrets struck out."""
     text = value if isinstance(value, str) else canonical_json(value)
-    text = _SECRET.sub(lambda m: (m.group(1) or "") + "•••", " " + text[: limit * 4])
+    text = without_secrets(text[: max(limit * 4, _LEAST_READ)])
     text = _SPACE.sub(" ", text).strip()
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
@@ -242,7 +240,7 @@ def _fill(template: str, finding: Finding, args: object, text: str, **more: str)
         tool=shorten(finding.subject or "-", 80),
         args=shorten(args, 120),
         count=finding.count,
-        result=shorten(text, 160) or "(empty)",
+        result=shorten(without_values(text, args), 160) or "(empty)",
         period=finding.evidence.get("period", ""),
         **more,
     )
