@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from shearpin import Guard
 from shearpin.errors import ConfigError, PriceUnknownError
 from shearpin.pricing import Catalogue, ModelPrice, Overrides, Priced, Pricing
 
@@ -99,3 +102,15 @@ def test_the_age_is_an_option() -> None:
     assert pricing(book=book, stale_after_days=30).find("m", usd_capped=True).warnings
     own = Overrides({"m": old}, Catalogue(), stale_after_days=7)
     assert pricing(book=own).find("m", usd_capped=True).warnings
+
+
+def test_a_guard_with_prices_can_be_sent_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "prices.toml"
+    path.write_text('date = 2026-07-01\n[models.ours]\ninput = "3"\noutput = "15"\n')
+    for prices in (None, path):
+        recipe = Guard(budget="$1", prices=prices)
+        recipe.pricing.find("gpt-4o", "openai", usd_capped=True)
+        for twin in (pickle.loads(pickle.dumps(recipe)), copy.deepcopy(recipe)):
+            found = twin.pricing.find("gpt-4o", "openai", usd_capped=True).price
+            assert found == recipe.pricing.find("gpt-4o", "openai", usd_capped=True).price
+    assert twin.pricing.find("ours", usd_capped=True).price.rates.output == 15

@@ -32,6 +32,7 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
+_FOUND: Final = ("_cached", "_indexes")
 _ALIKE: Final = 0.8
 """Least similarity of a name that a message offers: `curie` is no help for `our-service`."""
 
@@ -59,6 +60,14 @@ class Catalogue:
         self._snapshot = snapshot
         self._indexes: dict[str, dict[str, genai.ModelInfo]] = {}
         self._as_of: date | None = None
+        self._cached = lru_cache(maxsize=_CACHED)(self._find)
+
+    def __getstate__(self) -> dict[str, object]:
+        """All but what was found so far, so that a guard can be copied and sent elsewhere."""
+        return {name: value for name, value in self.__dict__.items() if name not in _FOUND}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, _indexes={})
         self._cached = lru_cache(maxsize=_CACHED)(self._find)
 
     def price(
