@@ -180,6 +180,21 @@ def test_litany_is_broken_by_other_words_or_another_tool() -> None:
         assert not given
 
 
+def test_litany_leaves_the_very_same_call_alone() -> None:
+    words = "I need to fix the indentation of the function."
+
+    def edits(*contents: str) -> list[Any]:
+        driver = Driver(Litanies())
+        calls = [
+            Call("edit_file", {"path": "a.py", "new": new}, f"edited, {n} changes so far")
+            for n, new in enumerate(contents)
+        ]
+        return [verdict for call in calls for verdict in driver.step(call, text=words)]
+
+    assert not edits(*["x"] * 8)
+    assert edits(*"abcdefgh")
+
+
 def test_insistence_leaves_polling_and_growth_alone() -> None:
     polling = Driver(tools={"click": ToolFacts(polling=True)})
     assert not reaching.the_same_link(polling)

@@ -45,7 +45,8 @@ class Litanies:
     It is the sign by which near-identical edits can be seen: each is new, each succeeds, and the
     sentence before it never changes. Changes count only in one place (one file, say), and numbers
     in the sentence count: a sweep is no litany, nor is reading on while it brings something new. A
-    round with other words, or without a call, starts the count afresh.
+    round with other words, or without a call, starts the count afresh. The very same call as before
+    is left to `Repeats`, which knows what came of it.
 
     Attributes:
         nudge: rounds with the same words until the agent is told (2 or more).
@@ -82,14 +83,17 @@ class Litanies:
 
 
 class _Refrain:
-    __slots__ = ("count", "key", "onset", "place", "tool")
+    __slots__ = ("count", "key", "last", "onset", "place", "tool")
 
-    def __init__(self, key: int, count: int, onset: int, tool: str, place: int = 0) -> None:
+    def __init__(
+        self, key: int, count: int, onset: int, tool: str, place: int = 0, last: int = 0
+    ) -> None:
         self.key = key
         self.count = count
         self.onset = onset
         self.tool = tool
         self.place = place
+        self.last = last
 
 
 class _LitanyProbe:
@@ -123,12 +127,14 @@ class _LitanyProbe:
         if refrain is None:
             return None
         place = _place(seen.args)
+        call = crc32(seen.call_key.encode())
+        same, refrain.last = call == refrain.last, call
         if refrain.tool != seen.tool[:_NAME] or (refrain.place != place and seen.effect == "write"):
             if refrain.tool:
                 refrain.count, refrain.onset = 1, seen.step
             refrain.tool, refrain.place = seen.tool[:_NAME], place
             return None
-        if refrain.count < self._config.nudge or seen.effect in ("wait", "think"):
+        if same or refrain.count < self._config.nudge or seen.effect in ("wait", "think"):
             return None
         if seen.effect != "write" and seen.fresh and seen.outcome == "ok":
             return None  # it reads on, in the same words, and finds something
@@ -153,15 +159,16 @@ class _LitanyProbe:
 
     def dump(self) -> object:
         return [
-            [agent, r.key, r.count, r.onset, r.tool, r.place] for agent, r in self._refrains.items()
+            [agent, r.key, r.count, r.onset, r.tool, r.place, r.last]
+            for agent, r in self._refrains.items()
         ]
 
     def load(self, data: object) -> None:
         self._refrains.clear()
         for entry in sequence(data):
-            agent, key, count, onset, tool, place = row(entry, 6)
+            agent, key, count, onset, tool, place, last = row(entry, 7)
             self._refrains[text(agent)] = _Refrain(
-                whole(key), whole(count), whole(onset), text(tool), whole(place)
+                whole(key), whole(count), whole(onset), text(tool), whole(place), whole(last)
             )
 
 
