@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,6 +53,19 @@ def test_it_is_reached_at_default_settings(family: str, entry: tuple[str, Script
     driver = Driver()
     assert rule in rules(script(driver))
     assert not driver.faults
+
+
+@pytest.mark.parametrize(("family", "entry"), scripts(REACHED))
+def test_the_page_says_under_which_names_it_reports(family: str, entry: tuple[str, Script]) -> None:
+    page = (Path(__file__).parents[2] / "docs/detectors/index.md").read_text(encoding="utf-8")
+    findings = [finding_of(verdict) for verdict in entry[1](Driver())]
+    (found,) = {finding.family for finding in findings if finding.rule == entry[0]}
+    if found == family and f"| `{found}` |" not in page:
+        assert family in page.partition("| its own name | ")[2].partition(" |")[0].split(", ")
+    else:
+        assert family in page.partition(f"| `{found}` | ")[2].partition(" |")[0].split(", ")
+    if entry[0] != family:
+        assert f"`{entry[0]}`" in page
 
 
 @pytest.mark.parametrize(("family", "script"), scripts(QUIET))
