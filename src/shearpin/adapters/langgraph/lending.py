@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import BaseMessage
 
+from shearpin.adapters.langgraph.asking import Asks, is_asked
 from shearpin.adapters.langgraph.speaking import SHOWN, member, with_member
 from shearpin.adapters.mending import mend
 from shearpin.adapters.messages import is_messages, nudge_message, unanswered
@@ -35,7 +36,15 @@ def history_key(metadata: Mapping[str, Any] | None) -> str:
 
 
 def lent(
-    run: Run, state: Any, channel: str, key: str, *, agent: str, speaks: bool, patched: bool
+    run: Run,
+    state: Any,
+    channel: str,
+    key: str,
+    *,
+    agent: str,
+    speaks: bool,
+    patched: bool,
+    asks: Asks | None = None,
 ) -> Lent | None:
     """What to hand a node instead of its input; None where that is fine as it is.
 
@@ -45,22 +54,25 @@ def lent(
         channel: where its conversation is.
         key: which history that is.
         agent: whose node it is.
-        speaks: whether the node is known to ask a model.
+        speaks: whether the node was seen to ask a model.
         patched: whether the node itself answers calls with unreadable arguments.
+        asks: how it asks a model, where that is known of what it is made of.
     """
     messages: Any = state if channel == _ROOT else member(state, channel)
     if not is_messages(messages):
         return None
     given: list[BaseMessage] = []
     told: Any = state
-    fixed = mend(run, key, messages, agent=agent, asks=speaks, patched=patched)
+    due = speaks or is_asked(asks, messages)
+    fixed = mend(run, key, messages, agent=agent, asks=due, patched=patched)
     if fixed is not None:
         messages = fixed.messages
         given.extend(fixed.answers)
         told = messages if channel == _ROOT else with_member(told, channel, messages)
     shown = member(state, SHOWN)
     if is_messages(shown):
-        fixed = mend(run, f"{key}:{SHOWN}", shown, agent=agent, asks=speaks)
+        due = speaks or is_asked(asks, shown)
+        fixed = mend(run, f"{key}:{SHOWN}", shown, agent=agent, asks=due)
         if fixed is not None:
             shown = fixed.messages
             given.extend(fixed.answers)

@@ -290,6 +290,7 @@ class GuardedNode(Runnable[Any, Any]):
             agent=visit.agent + run.branches.of(visit.task),
             speaks=(visit.agent, plan.name) in run.speakers,
             patched=plan.patches,
+            asks=plan.asks,
         )
         if given is None:
             return visit

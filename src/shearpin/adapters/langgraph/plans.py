@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 
+from shearpin.adapters.langgraph.asking import Asks
 from shearpin.adapters.langgraph.compat import AnyGraph, AnyNode, AnyRunnable
 from shearpin.adapters.langgraph.stopping import AFTER_HOOK, Endings
 from shearpin.verdicts import Halt
@@ -30,6 +31,7 @@ class NodePlan:
         contains: whether it is a graph, whose nodes report for themselves.
         cached: whether its writes may be kept for other runs.
         patches: whether it answers calls with unreadable arguments itself.
+        asks: how it asks a model, where that is known before it is seen to.
     """
 
     graph: AnyGraph
@@ -43,6 +45,7 @@ class NodePlan:
     contains: bool
     cached: bool
     patches: bool
+    asks: Asks | None
 
     @property
     def quiet(self) -> bool:

@@ -12,6 +12,7 @@ from langchain_core.tools import BaseTool
 
 from shearpin import clock
 from shearpin.adapters.boundary.bounds import boundary_of
+from shearpin.adapters.langgraph.asking import asks_model
 from shearpin.adapters.langgraph.closures import bound_with, variables_of
 from shearpin.adapters.langgraph.compat import (
     AnyGraph,
@@ -177,6 +178,7 @@ def guarded_nodes(graph: AnyGraph, children: Children) -> dict[str, AnyNode]:
             contains=isinstance(node.bound, Pregel) or _calls_graphs(node.bound),
             cached=(node.cache_policy or graph.cache_policy) is not None,
             patches=patches_calls(node),
+            asks=asks_model(node),
         )
         nodes[name] = install(node, GuardedNode(plan))
     return nodes
