@@ -282,3 +282,30 @@ async def test_what_is_asked_for_again_is_no_loop(how: str) -> None:
     assert (report.steps, report.verdicts, report.notes) == (10, (), ())
     assert report.boundary is not None
     assert report.boundary.errors == 18
+
+
+@WAYS
+@GRAPHS
+@pytest.mark.parametrize(
+    ("answer", "reason", "words"),
+    [
+        (AIMessage(""), "empty_answer", "gave no answer"),
+        (
+            AIMessage("", response_metadata={"finish_reason": "content_filter"}),
+            "content_filter",
+            "content filter",
+        ),
+        (
+            AIMessage("", response_metadata={"finish_reason": "refusal"}),
+            "refusal",
+            "declined to answer",
+        ),
+    ],
+)
+async def test_a_run_that_ends_for_want_of_an_answer_says_why(
+    how: str, build: Any, answer: AIMessage, reason: str, words: str
+) -> None:
+    app = guard(build(model(answer, repeat_last=True)), boundary=BOUNDARY)
+    out = await asked(app, how)
+    assert app.report().reason == f"failures:{reason}"
+    assert words in str(last(out).content)

@@ -14,6 +14,7 @@ from shearpin.boundary.known import kinds_of
 from shearpin.boundary.known.builtins import ERRNO
 from shearpin.boundary.known.kinds import Kind, Weight, degradable
 from shearpin.boundary.reading import name_of, origins_of, read, text_of, whole_number
+from shearpin.boundary.useless import UselessAnswer
 from shearpin.boundary.words import refused_for, status_in_words
 
 __all__ = ["kind_of", "says_nothing"]
@@ -30,6 +31,8 @@ _UNKNOWN = degradable("unknown", weight=Weight.NOTHING)
 
 def kind_of(error: BaseException) -> Kind:
     """What an exception says of itself."""
+    if isinstance(error, UselessAnswer):
+        return degradable(error.error_type)
     coded = by_code(error)
     kinds = kinds_of(error)
     kind = coded if coded is not None and coded.weight is Weight.EXACT else None

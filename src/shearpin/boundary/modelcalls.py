@@ -15,6 +15,7 @@ from shearpin.boundary.categories import Classification, ErrorCategory
 from shearpin.boundary.retrying import Uniform, backoff
 from shearpin.boundary.settings import Answers, Retries
 from shearpin.boundary.tally import RunErrors
+from shearpin.boundary.useless import UselessAnswer
 
 __all__ = [
     "AlwaysUp",
@@ -26,6 +27,7 @@ __all__ = [
     "Step",
     "Take",
     "UselessAnswer",
+    "type_of",
 ]
 
 Fault: TypeAlias = Literal["cut_off", "filtered", "refused", "empty", "unreadable", "invalid"]
@@ -52,8 +54,9 @@ _MOST_RECORDS = 8
 _LONGEST = 200
 
 
-class UselessAnswer(Exception):  # noqa: N818 - an answer that came, and is of no use
-    """Stands for an answer that is of no use, where an exception is needed."""
+def type_of(fault: Fault) -> str:
+    """The type of failure that an answer with this fault is."""
+    return _TYPES[fault]
 
 
 class Ask(NamedTuple):
@@ -274,7 +277,7 @@ class ModelCall:
                         "unavailable",
                         seconds,
                         True,
-                        UselessAnswer(down),
+                        UselessAnswer(down, "unavailable"),
                         down,
                     ),
                 )
@@ -283,8 +286,9 @@ class ModelCall:
 
     def _useless(self, fault: Fault, message: str) -> None:
         name = self.names[self.target]
+        kind = _TYPES[fault]
         failure = Classification(
-            ErrorCategory.DEGRADABLE, _TYPES[fault], None, True, UselessAnswer(message), message
+            ErrorCategory.DEGRADABLE, kind, None, True, UselessAnswer(message, kind), message
         )
         self.tally.error(failure, model=name)
         self.failures.append((name, failure))

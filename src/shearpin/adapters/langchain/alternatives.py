@@ -83,7 +83,7 @@ class Alternatives(Runnable[Any, Any]):
         failure = outcome.failure
         if failure is None:
             return answer  # the model has given nothing, again and again
-        raise outcome.error or UselessAnswer(failure.message)
+        raise outcome.error or UselessAnswer(failure.message, failure.error_type)
 
 
 def _read(output: object) -> tuple[Fault | None, bool]:

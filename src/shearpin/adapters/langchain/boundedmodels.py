@@ -169,7 +169,7 @@ def _answer(call: _Call, outcome: Outcome[AnyResponse]) -> AnyResponse:
         failure = outcome.failure
         assert failure is not None
         if call.raises:
-            raise outcome.error or UselessAnswer(failure.message)
+            raise outcome.error or UselessAnswer(failure.message, failure.error_type)
         logger.warning("shearpin: no model has answered: %s", failure.message)
         bounds.tally.degraded("answered in its place", model=call.exchange.call.names[0])
         last = lost_answer(failure, language, outcome.text)

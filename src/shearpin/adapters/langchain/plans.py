@@ -28,7 +28,7 @@ from shearpin.adapters.places import place_of
 from shearpin.adapters.run import Run
 from shearpin.boundary.boundary import Boundary
 from shearpin.boundary.endings import FAMILY
-from shearpin.boundary.modelcalls import Fault, UselessAnswer
+from shearpin.boundary.modelcalls import Fault, UselessAnswer, type_of
 from shearpin.boundary.tally import RunErrors
 from shearpin.switch import SWITCH
 
@@ -165,7 +165,7 @@ class Prompt:
         failure = outcome.failure
         assert failure is not None
         if self.plan.raises:
-            raise outcome.error or UselessAnswer(failure.message)
+            raise outcome.error or UselessAnswer(failure.message, failure.error_type)
         message = lost_answer(failure, self.bounds.language, outcome.text)
         reason = f"{FAMILY}:{failure.error_type}"
         return noted(message, {"reason": reason, **(outcome.record or {})})
@@ -177,7 +177,7 @@ class Prompt:
         if fault is not None and self.bounds.boundary.answers.again:
             if not is_usable(message, fault):
                 if self.plan.raises:
-                    raise UselessAnswer(fault_words(fault))
+                    raise UselessAnswer(fault_words(fault), type_of(fault))
                 if isinstance(message, AIMessage):
                     message = as_answer(message, fault, self.bounds.language)
             told["fault"] = fault
