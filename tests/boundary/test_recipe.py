@@ -22,7 +22,10 @@ from shearpin.boundary import (
     Retries,
     Static,
     ToolPolicy,
+    known,
 )
+from shearpin.boundary.categories import ERROR_TYPES, WHOLE_RUN
+from shearpin.boundary.known.builtins import ERRNO
 from tests.boundary.failing import Failing, plan_graph
 
 
@@ -60,7 +63,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"nodes": ["a*"], "substitute": {"b": {}}}, r"Boundary\.substitute names the node 'b'"),
     ({"prompt": "{what}"}, r"Boundary\.prompt must be a text with \{error\}"),
     ({"prompt": 3}, r"Boundary\.prompt must be a text"),
-    ({"cancel_siblings": 1}, r"Boundary\.cancel_siblings must be True or False"),
+    ({"on": {"tiemout": "raise"}}, r"Boundary\.on names 'tiemout'; did you mean 'timeout'\?"),
+    ({"on": {"seats_gone": "raise"}}, r"'seats_gone', which is no type .*Boundary\(rules"),
+    ({"cancel_siblings": "none"}, r"Boundary\.cancel_siblings must be True, False or 'all'"),
+    ({"cancel_siblings": 1}, r"Boundary\.cancel_siblings must be True, False or 'all'"),
     ({"tools": {"a": {}}}, r"Boundary\.tools\['a'\] must be a ToolPolicy"),
     ({"retries": 3}, r"Boundary\.retries must be Retries\(\.\.\.\)"),
     ({"availability": True}, r"Boundary\.availability must be Availability\(\.\.\.\)"),
@@ -195,3 +201,36 @@ def test_a_file_says_all_but_what_is_code(tmp_path: Path) -> None:
 def test_a_mistake_in_a_file_is_named_with_its_key(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         from_file(tmp_path, text)
+
+
+def test_all_types_that_are_told_apart_may_be_named() -> None:
+    kinds = [kind for family in known._FAMILIES for kind in family.kinds.values()]
+    kinds += [kind for family in known._FAMILIES for kind in family.codes.values()]
+    kinds += [*ERRNO.values()]
+    found = {kind.error_type for kind in kinds} | {"cancelled", "control"}
+    assert found - {"control"} <= ERROR_TYPES
+    assert WHOLE_RUN <= ERROR_TYPES
+    for name in ERROR_TYPES:
+        assert Boundary(on={name: "raise"}).on == {name: "raise"}
+
+
+def test_rules_make_types_of_their_own() -> None:
+    boundary = Boundary(on={"seats_gone": "raise"}, rules=[lambda error: None])
+    assert boundary.on == {"seats_gone": "raise"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "error_type", "gives_up"),
+    [
+        (True, "authentication", True),
+        (True, "programming", False),
+        ("all", "programming", True),
+        (False, "authentication", False),
+    ],
+)
+def test_which_failures_end_the_calls_beside_them(
+    setting: Any, error_type: str, gives_up: bool
+) -> None:
+    boundary = Boundary(cancel_siblings=setting)
+    assert boundary.gives_up_siblings(ErrorCategory.FATAL, error_type) is gives_up
+    assert not boundary.gives_up_siblings(ErrorCategory.DEGRADABLE, error_type)

@@ -55,6 +55,12 @@ def agent(model: StrictProvider, tools: Sequence[Any], saver: Any) -> Any:
     return create_agent(model, list(tools), checkpointer=saver)
 
 
+class KeyRefusedError(Exception):
+    """A failure that concerns the whole run, and not only the tool that had it."""
+
+    status_code = 401
+
+
 each_kind = pytest.mark.parametrize("build", [react, agent])
 Build = Callable[[StrictProvider, Sequence[Any], Any], Any]
 
@@ -62,7 +68,8 @@ Build = Callable[[StrictProvider, Sequence[Any], Any], Any]
 class Bench:
     """Three tools whose order is fixed: `fast` ends, `slow` has begun, then `broken` fails."""
 
-    def __init__(self, *, ends: bool = False) -> None:
+    def __init__(self, *, ends: bool = False, error: Exception | None = None) -> None:
+        self.error = error or KeyRefusedError("no such key")
         self.ran: list[str] = []
         self.cancelled = 0
         self.fast_done = asyncio.Event()
@@ -87,7 +94,7 @@ class Bench:
             self.ran.append("broken")
             if self.ends:
                 self.let_slow_end.set()
-            raise TypeError("a bug")
+            raise self.error
 
         @tool
         async def slow() -> str:
@@ -141,6 +148,32 @@ async def test_a_recorded_effect_is_left_to_finish(build: Build) -> None:
 
 
 @each_kind
+async def test_a_bug_of_one_tool_says_nothing_about_the_others(build: Build) -> None:
+    bench, model = Bench(ends=True, error=KeyError("x")), StrictProvider(script)
+    graph = shearpin.guard(build(model, bench.tools, InMemorySaver()), boundary=True)
+    async with asyncio.timeout(SECONDS):
+        values = await graph.ainvoke(HELLO, THREAD)
+    told = answers(values)
+    assert (told["fast"], told["slow"]) == ("fast is done", "slow is done")
+    assert told["broken"] == (
+        "broken failed (programming): KeyError: 'x'. "
+        "It is broken, and calling it again will not help. "
+        "Use another tool, or go on without it and say so in your answer."
+    )
+    assert bench.cancelled == 0
+
+
+@each_kind
+async def test_or_it_may_end_them_where_that_is_asked_for(build: Build) -> None:
+    bench, model = Bench(error=KeyError("x")), StrictProvider(script)
+    boundary = Boundary(cancel_siblings="all")
+    graph = shearpin.guard(build(model, bench.tools, InMemorySaver()), boundary=boundary)
+    async with asyncio.timeout(SECONDS):
+        values = await graph.ainvoke(HELLO, THREAD)
+    assert "slow was given up" in answers(values)["slow"]
+
+
+@each_kind
 async def test_siblings_may_be_let_alone(build: Build) -> None:
     bench, model = Bench(ends=True), StrictProvider(script)
     boundary = Boundary(cancel_siblings=False)
@@ -178,7 +211,7 @@ def test_a_queued_call_is_not_begun(build: Build) -> None:
 
         return tool(name, description=name)(act)
 
-    tools = [named("fast"), named("broken", TypeError("a bug")), named("slow")]
+    tools = [named("fast"), named("broken", KeyRefusedError("no such key")), named("slow")]
     model = StrictProvider(script)
     graph = shearpin.guard(build(model, tools, InMemorySaver()), boundary=True)
     values = graph.invoke(HELLO, {**THREAD, "max_concurrency": 1})
@@ -206,7 +239,7 @@ def test_a_thread_that_runs_is_left_to_finish(build: Build) -> None:
         """Fails for good."""
         assert begun.wait(SECONDS)
         failed.set()
-        raise TypeError("a bug")
+        raise KeyRefusedError("no such key")
 
     @tool
     def slow() -> str:

@@ -379,8 +379,14 @@ def test_an_agent_in_a_tool_is_not_run_again_for_its_last_failure(how: str) -> N
 # -- side by side ----------------------------------------------------------------------------------
 
 
+class KeyRefusedError(Exception):
+    """It concerns the whole run, and not only the tool that had it."""
+
+    status_code = 401
+
+
 def fatal() -> Outcomes:
-    return Outcomes(TypeError("not callable"))
+    return Outcomes(KeyRefusedError("no such key"))
 
 
 @pytest.mark.parametrize("host", ["tool_node", "agent"])
@@ -399,7 +405,7 @@ def test_where_one_fails_for_good_the_others_are_cancelled_and_answered(host: st
     async def broken(query: str) -> str:
         """Break."""
         await started.wait()
-        raise TypeError("not callable")
+        raise KeyRefusedError("no such key")
 
     @tool
     async def quick(query: str) -> str:
@@ -434,7 +440,7 @@ def test_a_call_whose_effect_is_recorded_is_left_to_finish() -> None:
         """Break."""
         await started.wait()
         asyncio.get_running_loop().call_soon(go.set)
-        raise TypeError("not callable")
+        raise KeyRefusedError("no such key")
 
     calls = [("send", {"query": "ann"}), ("broken", {"query": "z"})]
     app = shearpin.guard(tool_node([send, broken], script(calls)), boundary=Boundary(tools=SEND))

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
-from shearpin.boundary.categories import Classification, ErrorCategory
+from shearpin.boundary.categories import ERROR_TYPES, WHOLE_RUN, Classification, ErrorCategory
 from shearpin.boundary.settings import Answers, Availability, Retries, ToolPolicy
 from shearpin.errors import ConfigError
 
@@ -91,7 +91,9 @@ class Boundary:
             `{node}` are filled in. None: words of ours.
         cancel_siblings: whether tool calls that run side by side with one that fails for good are
             given up: not begun, or cancelled. Calls whose effect is recorded are left to finish.
-            Default True.
+            True (default): where the failure concerns the whole run (`authentication`,
+            `permission`, `configuration`, `ledger`, `resources`), and not for a bug of one tool;
+            `all`: over every fatal failure; False: never.
         tools: what is done about single tools, by name or pattern; a name goes before a pattern.
         retries: how failed calls and nodes are tried again.
         availability: when a tool or model counts as down. None (default): never.
@@ -121,7 +123,7 @@ class Boundary:
     alternative: Mapping[str, str] = field(default_factory=dict[str, str])
     substitute: Mapping[str, object] = field(default_factory=dict[str, object])
     prompt: str | None = None
-    cancel_siblings: bool = True
+    cancel_siblings: bool | Literal["all"] = True
     tools: Mapping[str, ToolPolicy] = field(default_factory=dict[str, ToolPolicy])
     retries: Retries = field(default_factory=Retries)
     availability: Availability | None = None
@@ -134,7 +136,7 @@ class Boundary:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "nodes", _patterns(self.nodes))
-        put(self, "on", dict(_checked(self.on)))
+        put(self, "on", dict(_checked(self.on, open_types=bool(self.rules))))
         for name in ("alternative", "substitute", "tools"):
             value: object = getattr(self, name)
             if not isinstance(value, Mapping):
@@ -165,9 +167,10 @@ class Boundary:
         for model in self.models:
             if not callable(getattr(model, "invoke", None)):
                 raise ConfigError(f"Boundary.models must hold chat models, not {model!r}")
-        if type(self.cancel_siblings) is not bool:
+        if type(self.cancel_siblings) is not bool and self.cancel_siblings != "all":
             raise ConfigError(
-                f"Boundary.cancel_siblings must be True or False, not {self.cancel_siblings!r}"
+                "Boundary.cancel_siblings must be True, False or 'all', "
+                f"not {self.cancel_siblings!r}"
             )
         if isinstance(self.store, str) and ":" not in self.store:
             raise ConfigError(
@@ -222,6 +225,12 @@ class Boundary:
                     return policy
         return found or _NOTHING
 
+    def gives_up_siblings(self, category: ErrorCategory | None, error_type: str | None) -> bool:
+        """Whether a failure of one tool call ends those that run side by side with it."""
+        if category is not ErrorCategory.FATAL or self.cancel_siblings is False:
+            return False
+        return self.cancel_siblings == "all" or error_type in WHOLE_RUN
+
     def decision(self, node: str, classification: Classification) -> Action | Handler:
         """What `on` says about a failure of a node, and the defaults where it says nothing."""
         return self.said(classification) or self.by_default(node, classification)
@@ -236,10 +245,12 @@ class Boundary:
                 return self.on[key]
         return None
 
-    def by_default(self, node: str, classification: Classification) -> Action:
-        """What is done where `on` says nothing."""
+    def by_default(
+        self, node: str, classification: Classification, *, unclear: bool = False
+    ) -> Action:
+        """What is done where `on` says nothing; `unclear` where a call in it may have acted."""
         if classification.category is ErrorCategory.RETRYABLE:
-            return "retry"
+            return self.degrading(node) if unclear else "retry"
         if classification.category is ErrorCategory.DEGRADABLE:
             return self.degrading(node)
         return "terminate" if classification.category is ErrorCategory.FATAL else "raise"
@@ -279,6 +290,8 @@ def _kind(name: str, value: object, kind: type) -> None:
 
 def _checked(
     given: Mapping[ErrorCategory | str | type[BaseException], Action | Handler],
+    *,
+    open_types: bool,
 ) -> Iterable[tuple[ErrorCategory | str | type[BaseException], Action | Handler]]:
     if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"Boundary.on must be a mapping of failures to actions, not {given!r}")
@@ -295,11 +308,12 @@ def _checked(
                 f"Boundary.on[{_shown(key)}] must be a plain function, not an asynchronous one: "
                 "it decides at once, and threads call it too"
             )
-        yield _failure_key(key), action
+        yield _failure_key(key, open_types=open_types), action
 
 
-def _failure_key(key: object) -> ErrorCategory | str | type[BaseException]:
-    """A category by its name, an error type, or an exception class."""
+def _failure_key(key: object, *, open_types: bool) -> ErrorCategory | str | type[BaseException]:
+    """A category by its name, an error type, or an exception class; `open_types` where rules of
+    the user's may make types of their own."""
     names = [category.value for category in ErrorCategory]
     if key == ErrorCategory.CONTROL:
         raise ConfigError(
@@ -309,11 +323,19 @@ def _failure_key(key: object) -> ErrorCategory | str | type[BaseException]:
     if isinstance(key, str):
         if key in names:
             return ErrorCategory(key)
-        close = get_close_matches(key, names, n=1, cutoff=0.75)
-        if close:
+        if key in ERROR_TYPES:
+            return key
+        close = get_close_matches(key, [*names, *sorted(ERROR_TYPES)], n=1, cutoff=0.75)
+        if close and not (open_types and close[0] in ERROR_TYPES):
             raise ConfigError(f"Boundary.on names {key!r}; did you mean {close[0]!r}?")
         if _TYPE.fullmatch(key):
-            return key
+            if open_types:
+                return key
+            raise ConfigError(
+                f"Boundary.on names {key!r}, which is no type of error that is told apart: a "
+                f"category ({', '.join(names[:3])}), or one of {', '.join(sorted(ERROR_TYPES))}; "
+                "types of your own come from Boundary(rules=...)"
+            )
     elif isinstance(key, type) and issubclass(cast("type[object]", key), Exception):
         return cast("type[Exception]", key)
     raise ConfigError(

@@ -9,8 +9,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
-__all__ = ["Classification", "ErrorCategory"]
+__all__ = ["ERROR_TYPES", "WHOLE_RUN", "Classification", "ErrorCategory"]
+
+ERROR_TYPES: Final = frozenset(
+    {
+        *("authentication", "bad_output", "cancelled", "certificate", "configuration"),
+        *("conflict", "content_filter", "context_length", "invalid_arguments"),
+        *("invalid_request", "ledger", "limit", "network", "not_found", "overloaded"),
+        *(
+            "permission",
+            "programming",
+            "quota",
+            "rate_limit",
+            "recursion_limit",
+            "redirects",
+            "refused",
+        ),
+        *(
+            "refused",
+            "resources",
+            "server_error",
+            "timeout",
+            "tool_error",
+            "unavailable",
+            "unknown",
+        ),
+        "validation",
+    }
+)
+"""All that `classify` tells apart, where no rules of the user's are asked."""
+
+WHOLE_RUN: Final = frozenset(
+    {"authentication", "permission", "configuration", "ledger", "resources"}
+)
+"""Fatal failures that concern the whole run, and not only the one tool or node that had them."""
 
 
 class ErrorCategory(StrEnum):

@@ -56,7 +56,7 @@ _ADVICE: dict[Language, dict[str, str]] = {
         "wait": "The service asks to wait {wait}. Do something else first, or answer without it.",
         "retryable": "It may work again: do something else first and try again later, or answer without it.",
         "degradable": "The same call will not work now. Use another tool, or answer without it and say so.",
-        "fatal": "The same call will fail again. Change the arguments, use another tool, or answer without it and say so.",
+        "fatal": "It is broken, and calling it again will not help. Use another tool, or go on without it and say so in your answer.",
         "unavailable": "It is out of service for now. Use another tool, or answer without it and say so.",
         "quota": "Its quota is used up. Use another tool, or answer without it and say so.",
         "invalid_arguments": "Correct the arguments before you call it again.",
@@ -67,7 +67,7 @@ _ADVICE: dict[Language, dict[str, str]] = {
         "wait": "对方要求等待 {wait}。请先做别的，或者不用它直接回答。",
         "retryable": "它可能会恢复：请先做别的，稍后再试，或者不用它直接回答。",
         "degradable": "同样的调用现在不会成功。请换用其他工具，或者不用它回答并说明这一点。",
-        "fatal": "同样的调用还会失败。请修改参数、换用其他工具，或者不用它回答并说明这一点。",
+        "fatal": "它出了故障，再次调用也没有用。请换用其他工具，或者不用它继续，并在回答中说明。",
         "unavailable": "它目前停用。请换用其他工具，或者不用它回答并说明这一点。",
         "quota": "它的额度已经用完。请换用其他工具，或者不用它回答并说明这一点。",
         "invalid_arguments": "请先改正参数再调用。",
@@ -79,7 +79,7 @@ _ADVICE: dict[Language, dict[str, str]] = {
 _REFUSALS: dict[Language, dict[str, str]] = {
     "en": {
         "done": "{tool} was not run: it has done this already.",
-        "in_progress": "{tool} was not run: the same call is under way already. Do not repeat it; check later what came of it.",
+        "in_progress": "{tool} was not run: the same call was under way already, and no end of it is known. Do not repeat it; check later what came of it.",
         "outcome_unknown": "{tool} was not run: no answer came back when this was last tried, so it may or may not have happened. Verify with a read before trying again; do not repeat it blindly.",
         "too_soon": "{tool} was not run: it was used a moment ago. Wait {wait} before the next one, or go on without it.",
         "too_many": "{tool} was not run: it has been used as often as is allowed here. Do not call it again; say in your answer what is left to do.",
@@ -89,7 +89,7 @@ _REFUSALS: dict[Language, dict[str, str]] = {
     },
     "zh": {
         "done": "{tool} 没有运行：它已经做过这件事。",
-        "in_progress": "{tool} 没有运行：同样的调用正在进行。不要重复；稍后再查看结果。",
+        "in_progress": "{tool} 没有运行：同样的调用此前已经开始，尚不清楚是否结束。不要重复；稍后再查看结果。",
         "outcome_unknown": "{tool} 没有运行：上次尝试没有收到答复，它可能已经生效，也可能没有。请先用只读操作核实，不要盲目重复。",
         "too_soon": "{tool} 没有运行：刚刚才用过。请等待 {wait} 再用，或者不用它继续。",
         "too_many": "{tool} 没有运行：次数已达上限。不要再调用；请在回答中说明还有什么没有完成。",
@@ -103,6 +103,20 @@ _UNKNOWN: dict[Language, str] = {
     "en": "{tool} failed ({reason}{tries}){told} No clear answer came back, so it may or may not have happened. Verify with a read before trying again; do not repeat it blindly.",
     "zh": "{tool} 失败（{reason}{tries}）{told}没有收到明确的答复，它可能已经生效，也可能没有。请先用只读操作核实，不要盲目重复。",
 }
+
+_BEGUN: dict[Language, str] = {
+    "en": "{tool} failed ({reason}{tries}){told} It had begun by then, so it may or may not have happened. Verify with a read before trying again; do not repeat it blindly.",
+    "zh": "{tool} 失败（{reason}{tries}）{told}当时它已经开始，可能已经生效，也可能没有。请先用只读操作核实，不要盲目重复。",
+}
+_OWN_ERRORS = {
+    "invalid_arguments": ("error", "出错"),
+    "validation": ("error", "出错"),
+    "tool_error": ("error", "出错"),
+    "programming": ("error", "出错"),
+    "not_found": ("not found", "未找到"),
+    "conflict": ("conflict", "冲突"),
+}
+"""Clear answers that do not say how far a tool had come: how they are called where that counts."""
 
 _MAY_HAVE: dict[Language, str] = {
     "en": " It had begun, and may or may not have happened: verify first.",
@@ -149,6 +163,9 @@ def failure_words(
     told = "" if kind in _CLOSED else _told(detail, language)
     if unknown:
         told = told or ("。" if language == "zh" else ".")
+        if kind in _OWN_ERRORS:
+            reason = _OWN_ERRORS[kind][language == "zh"]
+            return _BEGUN[language].format(tool=tool, reason=reason, tries=tries, told=told)
         return _UNKNOWN[language].format(tool=tool, reason=reason, tries=tries, told=told)
     advice = _ADVICE[language]
     if kind in _CLOSED:

@@ -187,8 +187,8 @@ class _Beside:
     def done(self, result: ToolResult) -> ToolResult:
         """The call has its result; where it has failed for good, the others are given up."""
         failed = not result.success and result.output is None  # and the host has no answer to it
-        fatal = failed and result.category is ErrorCategory.FATAL
-        if fatal and self._siblings is not None:
+        ends = self._job.bounds.boundary.gives_up_siblings(result.category, result.error_type)
+        if failed and ends and self._siblings is not None:
             self._siblings.fail(self._batch, self._call, self._tool)
         return result
 
