@@ -54,7 +54,7 @@ def test_an_unknown_outcome_is_to_be_verified_first() -> None:
         ("network", ErrorCategory.RETRYABLE, "try again later"),
         ("quota", ErrorCategory.DEGRADABLE, "quota is used up"),
         ("bad_output", ErrorCategory.DEGRADABLE, "will not work now"),
-        ("tool_error", ErrorCategory.FATAL, "will fail again"),
+        ("tool_error", ErrorCategory.FATAL, "will not help"),
         ("authentication", ErrorCategory.FATAL, "No call to it will work"),
         ("invalid_arguments", ErrorCategory.DEGRADABLE, "Correct the arguments"),
         ("in_progress", ErrorCategory.RETRYABLE, "under way already"),
@@ -80,6 +80,18 @@ def test_nothing_is_told_of_the_details_of_credentials() -> None:
             text = failed(kind, ErrorCategory.FATAL, error_detail=detail).text(language)  # type: ignore[arg-type]
             assert "4711" not in text
             assert "ops@" not in text
+
+
+@pytest.mark.parametrize("kind", ["invalid_arguments", "validation", "tool_error", "programming"])
+def test_an_error_of_an_effects_own_is_called_neither_silence_nor_wrong_arguments(
+    kind: str,
+) -> None:
+    result = failed(kind, ErrorCategory.DEGRADABLE, error_detail="odd", outcome_unknown=True)
+    assert result.text() == (
+        "refund failed (error): odd. It had begun by then, so it may or may not have happened. "
+        "Verify with a read before trying again; do not repeat it blindly."
+    )
+    assert result.text("zh").startswith("refund 失败（出错）：odd。当时它已经开始")
 
 
 def test_a_detail_stays_one_short_line() -> None:

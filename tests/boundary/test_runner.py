@@ -304,7 +304,7 @@ def test_a_key_that_does_not_fit_keeps_the_tool_from_being_run(how: str) -> None
     bench, tool = Bench(how), Outcomes("sent")
     policy = ToolPolicy(effect=Effects(key=("to",)))
     result = bench(tool, {"text": "hello"}, name="send", policy=policy)
-    assert (result.success, result.error_type, tool.calls) == (False, "store", 0)
+    assert (result.success, result.error_type, tool.calls) == (False, "configuration", 0)
     assert "Effects.key" in str(bench.faults[0][1])
 
 

@@ -7,7 +7,8 @@ that was read. A page that cannot be read is an error: it may say that something
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -15,7 +16,7 @@ from shearpin.boundary.settings import Effects
 from shearpin.core.canonical import canonical_json
 from shearpin.errors import ConfigError, StoreError
 
-__all__ = ["Page", "PageEntry", "State", "effect_key", "page_key", "read_page"]
+__all__ = ["Page", "PageEntry", "State", "check_key", "effect_key", "page_key", "read_page"]
 
 State: TypeAlias = Literal["in_flight", "done", "unknown"]
 
@@ -114,6 +115,25 @@ def read_page(name: str, text: str, now: float) -> Page:
 def page_key(thread: str, tool: str) -> str:
     """The key of a page. Names of people may be in ids: they are not in the key."""
     return f"effects:{_digest([thread, tool])}"
+
+
+def check_key(tool: str, policy: Effects | None, known: Collection[str]) -> None:
+    """Check what makes two calls of a tool the same against the arguments that it takes.
+
+    Raises:
+        ConfigError: the key names an argument that the tool has not.
+    """
+    key = None if policy is None else policy.key
+    if key is None or callable(key):
+        return
+    for name in key:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            others = f"it takes {', '.join(sorted(known)) or 'no arguments'}"
+            hint = f"did you mean {close[0]!r}?" if close else others
+            raise ConfigError(
+                f"Effects.key of {tool!r} names {name!r}, which is no argument of it; {hint}"
+            )
 
 
 def effect_key(tool: str, args: Mapping[str, object], policy: Effects) -> str:

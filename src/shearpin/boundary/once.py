@@ -8,10 +8,12 @@ will carry the call out again (an interrupt) leaves no record; what was cut off 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from shearpin.boundary.calls import CallInfo, Hooks, Recorded
 from shearpin.boundary.categories import ErrorCategory
+from shearpin.boundary.classification import classify
 from shearpin.boundary.effects import (
     Beginning,
     Begun,
@@ -22,10 +24,11 @@ from shearpin.boundary.effects import (
     TooSoon,
     Unknown,
 )
+from shearpin.boundary.log import log_misconfigured
 from shearpin.boundary.results import ToolResult
 from shearpin.boundary.retrying import Attempt
 from shearpin.boundary.steps import Ask, Course
-from shearpin.errors import StoreError
+from shearpin.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from shearpin.boundary.runner import ToolCallRunner
@@ -69,7 +72,10 @@ class Once:
 
         try:
             found = cast("Beginning", (yield Ask(begin, records.blocking, undo)))
-        except Exception as error:  # a store that failed, or a key that does not fit the arguments
+        except ConfigError as error:  # the key does not fit the arguments: no store would help
+            self._runner.fault("effects.begin", error)
+            return self._misconfigured(call, error)
+        except Exception as error:  # a store that failed
             self._runner.fault("effects.begin", error)
             if how.policy.on_fault == "run":
                 return None
@@ -77,6 +83,12 @@ class Once:
         if isinstance(found, Begun):
             return found
         return self._answer(call, hooks, found)
+
+    def _misconfigured(self, call: CallInfo, error: ConfigError) -> ToolResult:
+        message = classify(error).message
+        log_misconfigured(call.tool, message)
+        result = self._refused(call, "configuration", ErrorCategory.FATAL, error=error)
+        return replace(result, error_detail=message)
 
     def end(
         self,

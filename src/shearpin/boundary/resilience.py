@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypedDict, Unpack, cast, overload
 
 from shearpin.boundary.classification import Rule
+from shearpin.boundary.effect_pages import check_key
 from shearpin.boundary.making import Making, Resilience
 from shearpin.boundary.results import ToolResult
 from shearpin.boundary.settings import (
@@ -160,6 +161,9 @@ def resilient_function(function: Callable[..., object], how: Resilience) -> Call
         signature = inspect.signature(function)
     except (TypeError, ValueError) as error:  # some built-in functions do not tell
         raise ConfigError(f"resilient() cannot read the signature of {function!r}") from error
+    kinds = {each.kind for each in signature.parameters.values()}
+    if inspect.Parameter.VAR_KEYWORD not in kinds:
+        check_key(name, how.policy.effect, set(signature.parameters) - {"self", "cls"})
     if next(iter(signature.parameters), "") == "self":
         _check_method(name, how)
 

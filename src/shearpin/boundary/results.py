@@ -89,6 +89,10 @@ class ToolResult:
         )
         return f"{note}\n{text}"
 
+    def __str__(self) -> str:
+        """What a model reads where a tool gives a result back as its output."""
+        return self.text()
+
     def to_json(self) -> dict[str, object]:
         """The result as plain JSON values, without the exception; `from_json` reads it back."""
         return {

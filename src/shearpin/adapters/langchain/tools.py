@@ -28,6 +28,7 @@ from shearpin.adapters.boundary.packing import pack, unpack
 from shearpin.adapters.langchain.fallback_tools import called_instead
 from shearpin.adapters.outcomes import is_about_arguments, message_in
 from shearpin.boundary.calls import Hooks
+from shearpin.boundary.effect_pages import check_key
 from shearpin.boundary.inner import OWN, Inner
 from shearpin.boundary.making import Making, Resilience
 from shearpin.boundary.results import ResultArtifact, ToolResult
@@ -61,6 +62,8 @@ def resilient_tool(tool: BaseTool, how: Resilience) -> BaseTool:
         from shearpin.adapters.langgraph.wiring import annotated
 
         how = replace(how, facts=annotated(tool))
+    if tool.args:
+        check_key(tool.name, how.policy.effect, set(tool.args))
     twin = copy.copy(tool)
     private = cast("dict[str, Any]", getattr(tool, "__pydantic_private__", None) or {})
     object.__setattr__(twin, "__class__", _resilient_class(type(tool)))

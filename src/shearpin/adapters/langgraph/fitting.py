@@ -6,12 +6,15 @@ be one of an agent behind a tool, so a name is refused only where it looks missp
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import cast
 
-from shearpin.adapters.langgraph.compat import AnyGraph, Pregel
+from langchain_core.tools import BaseTool
+
+from shearpin.adapters.langgraph.compat import AnyGraph, Pregel, ToolNode
 from shearpin.boundary.boundary import Boundary
+from shearpin.boundary.effect_pages import check_key
 from shearpin.errors import ConfigError
 
 __all__ = ["check_ways", "graphs_in"]
@@ -30,13 +33,25 @@ def graphs_in(graph: AnyGraph) -> Iterator[AnyGraph]:
         waiting += [cast("AnyGraph", bound) for bound in bounds if isinstance(bound, Pregel)]
 
 
+def _tools_in(graphs: Iterable[AnyGraph]) -> Iterator[BaseTool]:
+    """The tools of the tool nodes of graphs."""
+    for graph in graphs:
+        for node in graph.nodes.values():
+            if isinstance(node.bound, ToolNode):
+                yield from node.bound.tools_by_name.values()
+
+
 def check_ways(graph: AnyGraph, boundary: Boundary) -> None:
     """The nodes that a boundary leads from and to.
 
     Raises:
-        ConfigError: an alternative is not in the graph of its node, or a name looks misspelt.
+        ConfigError: an alternative is not in the graph of its node, a name looks misspelt, or
+            the key of an effect names no argument of its tool.
     """
     graphs = list(graphs_in(graph))
+    for tool in _tools_in(graphs):
+        if tool.args:
+            check_key(tool.name, boundary.policy(tool.name).effect, set(tool.args))
     names = sorted({name for each in graphs for name in each.nodes if name != "__start__"})
     ways = (("alternative", list(boundary.alternative)), ("substitute", list(boundary.substitute)))
     for option, nodes in ways:
