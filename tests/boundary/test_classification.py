@@ -425,6 +425,30 @@ def test_words_count_only_where_a_line_of_http_begins_them(text: str, expected: 
     assert summary(ValueError(text)) == "degradable invalid_arguments"
 
 
+class CodedError(Exception):
+    def __init__(self, code: object, **more: object) -> None:
+        super().__init__("no")
+        self.code = code
+        self.__dict__.update(more)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (CodedError("rate_limit_exceeded"), "retryable rate_limit"),
+        (CodedError("insufficient_quota"), "degradable quota"),
+        (CodedError("invalid_api_key"), "fatal authentication"),
+        (CodedError("rate_limit_exceeded", status_code=503), "retryable overloaded"),
+        (CodedError("out_of_stock"), "degradable unknown"),
+        (CodedError(None, status_code="429 Too Many Requests"), "retryable rate_limit"),
+        (CodedError(None, status_code="503 Service Unavailable"), "retryable overloaded"),
+        (CodedError(None, status="404 shirts"), "degradable unknown"),
+    ],
+)
+def test_codes_and_statuses_of_unknown_classes_are_read(error: Exception, expected: str) -> None:
+    assert summary(error).startswith(expected)
+
+
 # -- what is told -----------------------------------------------------------------------------
 
 

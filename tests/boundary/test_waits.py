@@ -94,6 +94,7 @@ def test_milliseconds_come_first() -> None:
         ({"x-ratelimit-reset": "45"}, 45.0),
         ({"ratelimit-reset": "45"}, 45.0),
         ({"ratelimit": '"default";r=0;t=12'}, 12.0),
+        ({"ratelimit": "limit=10, remaining=0, reset=12"}, 12.0),
         ({"anthropic-ratelimit-requests-reset": "2026-01-02T03:04:35Z"}, 30.0),
         ({"anthropic-ratelimit-tokens-reset": "garbage"}, None),
         ({"x-ratelimit-reset-requests": "6m0x"}, None),

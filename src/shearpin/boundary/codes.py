@@ -12,7 +12,7 @@ from shearpin.boundary.known import families_of
 from shearpin.boundary.known.aws import MODEL_OPERATIONS
 from shearpin.boundary.known.databases import SQL_CLASSES, SQL_STATES, SQLITE_CODES
 from shearpin.boundary.known.hosts import MCP_CODES
-from shearpin.boundary.known.kinds import Kind, degradable, fatal, retryable
+from shearpin.boundary.known.kinds import Kind, Weight, degradable, fatal, retryable
 from shearpin.boundary.known.openai import FAMILIES as OPENAI
 from shearpin.boundary.reading import (
     as_mapping,
@@ -69,6 +69,15 @@ _PLACES_OF_STATUS = (
     ("resp", "status"),
     ("response", "ResponseMetadata", "HTTPStatusCode"),
 )
+_COMMON: dict[str, Kind] = {
+    "rate_limit_exceeded": retryable("rate_limit", safe=True, weight=Weight.BROAD),
+    "too_many_requests": retryable("rate_limit", safe=True, weight=Weight.BROAD),
+    "insufficient_quota": degradable("quota", weight=Weight.BROAD),
+    "quota_exceeded": degradable("quota", weight=Weight.BROAD),
+    "context_length_exceeded": degradable("context_length", weight=Weight.BROAD),
+    "invalid_api_key": fatal("authentication", weight=Weight.BROAD),
+}
+"""Codes that mean the same whoever gives them, for exceptions of nobody who is known."""
 _STATUS_IN_CODE = ("google", "urllib", "aiohttp", "langchain_google_genai")
 """Roots of modules whose exceptions keep the status in `code`."""
 
@@ -122,9 +131,7 @@ def by_code(error: BaseException) -> Kind | None:
     if (number := whole_number(read(error, "sqlite_errorcode"))) is not None:
         return SQLITE_CODES.get(number & 0xFF)
     tables = [family.codes for family in families if family.codes]
-    tables = tables or _tables_of_answer(error)
-    if not tables:
-        return None
+    tables = tables or _tables_of_answer(error) or [_COMMON]
     for code in _codes_of(error):
         for table in tables:
             if (known := table.get(code)) is not None:

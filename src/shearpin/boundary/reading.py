@@ -27,7 +27,8 @@ __all__ = [
 ]
 
 _OF_TYPES = cast("Mapping[str, Any]", type.__dict__)
-_STATUS = re.compile(r"\s*([1-5]\d\d)\s*\Z")
+_STATUS = re.compile(r"\s*([1-5]\d\d)(?:\s+[A-Z][A-Za-z' -]{1,40})?\s*\Z")
+"""A status as text, also with its phrase: `429 Too Many Requests`."""
 _LONGEST = 4_000
 """Characters of a message that are looked at; the first line of interest is at its start."""
 _LARGEST = 100_000
@@ -129,7 +130,7 @@ def whole_number(value: object) -> int | None:
 
 
 def status_number(value: object) -> int | None:
-    """An HTTP status: 100 to 599, also as text; None for anything else."""
+    """An HTTP status: 100 to 599, also as text with its phrase; None for anything else."""
     if isinstance(value, str):
         match = _STATUS.match(value)
         return int(match.group(1)) if match else None

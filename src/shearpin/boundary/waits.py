@@ -38,7 +38,8 @@ _RESET = re.compile(
     r"(?:(?:anthropic|x)-ratelimit-(?P<what>[\w-]+)-reset|x-ratelimit-reset-(?P<other>[\w-]+)"
     r"|(?:x-)?(?:ratelimit|rate-limit)-reset)\Z"
 )
-_POLICY = re.compile(r"(?:^|[;,\s])t=(\d{1,6})\b", re.ASCII)
+_POLICY = re.compile(r"(?:^|[;,\s])(?:t|reset)=(\d{1,6})\b", re.ASCII)
+"""The `RateLimit` header in the form of its later drafts (`t`), and in that of the earlier."""
 
 
 def requested_wait(error: BaseException, *, limited: bool) -> float | None:
