@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from shearpin.adapters.langgraph.announcing import announce
+from shearpin.adapters.langgraph.announcing import announce, say
 from shearpin.adapters.langgraph.compat import (
     PREVIOUS,
     AnyGraph,
@@ -26,6 +26,7 @@ from shearpin.adapters.langgraph.compat import (
     read_channel,
     returned_by,
 )
+from shearpin.adapters.langgraph.speaking import written_messages
 from shearpin.adapters.messages import answer, is_last_word, is_messages, last_word, unanswered
 from shearpin.adapters.places import namespace_of
 from shearpin.adapters.run import Run
@@ -64,8 +65,21 @@ class Endings:
     def end(self, run: Run, halt: Halt, node: AnyNode, config: RunnableConfig) -> None:
         """End the graph from within the task of a node, instead of the node's own writes."""
         output = self.ending(run, halt, config)
-        if output is not None and node.writers:
-            node.writers[0].invoke(output, config)
+        if output is None or not node.writers:
+            return
+        node.writers[0].invoke(output, config)
+        word = self._word_in(run, output)
+        if word is not None:
+            say(run, config, word)
+
+    def _word_in(self, run: Run, output: Any) -> BaseMessage | None:
+        """The last word in what is written, where it is a message."""
+        if self.returns is not None:
+            written: list[Any] = [output.value]
+        else:
+            written = written_messages(output, self.channel)
+        word = written[-1] if written else None
+        return word if isinstance(word, BaseMessage) and is_last_word(run.id, word) else None
 
     def ending(self, run: Run, halt: Halt, config: RunnableConfig) -> Any:
         """What a node writes to end the graph; None where there is nothing to write."""
