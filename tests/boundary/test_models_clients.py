@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
 
+from shearpin import guard
 from shearpin.boundary import Answers, Boundary
 from shearpin.langchain import GuardMiddleware, ResilienceMiddleware, resilient_model
 from shearpin.testing import Fault, LoopbackProvider, asks_for
@@ -219,6 +221,24 @@ async def test_a_stream_that_was_read_ends_where_it_broke_off(
     assert text.startswith("one two")
     assert "broke off here" in text
     assert len(provider.requests) == 1
+
+
+@CLIENTS
+async def test_a_part_of_an_answer_that_was_read_is_not_saved_in_a_guarded_graph(
+    client: Client, provider: LoopbackProvider
+) -> None:
+    provider.play(Fault.cut(), DONE)
+    graph = create_agent(client(provider), [look], checkpointer=InMemorySaver())
+    app = guard(graph, boundary=Boundary(retries=QUICK))
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    read = "".join(
+        [str(chunk.text) async for chunk, _ in app.astream(HELLO, thread, stream_mode="messages")]
+    )
+    saved = [str(message.content) for message in app.get_state(thread).values["messages"]]
+    assert "one two" in read
+    assert len(provider.requests) == 1
+    assert saved[-1].startswith("This could not be finished")
+    assert not any("one two" in text for text in saved)
 
 
 @CLIENTS
