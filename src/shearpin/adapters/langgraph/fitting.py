@@ -17,7 +17,7 @@ from shearpin.boundary.boundary import Boundary
 from shearpin.boundary.effect_pages import check_key
 from shearpin.errors import ConfigError
 
-__all__ = ["check_ways", "graphs_in"]
+__all__ = ["check_ways", "graphs_in", "tools_in"]
 
 
 def graphs_in(graph: AnyGraph) -> Iterator[AnyGraph]:
@@ -33,7 +33,7 @@ def graphs_in(graph: AnyGraph) -> Iterator[AnyGraph]:
         waiting += [cast("AnyGraph", bound) for bound in bounds if isinstance(bound, Pregel)]
 
 
-def _tools_in(graphs: Iterable[AnyGraph]) -> Iterator[BaseTool]:
+def tools_in(graphs: Iterable[AnyGraph]) -> Iterator[BaseTool]:
     """The tools of the tool nodes of graphs."""
     for graph in graphs:
         for node in graph.nodes.values():
@@ -49,7 +49,7 @@ def check_ways(graph: AnyGraph, boundary: Boundary) -> None:
             the key of an effect names no argument of its tool.
     """
     graphs = list(graphs_in(graph))
-    for tool in _tools_in(graphs):
+    for tool in tools_in(graphs):
         if tool.args:
             check_key(tool.name, boundary.policy(tool.name).effect, set(tool.args))
     names = sorted({name for each in graphs for name in each.nodes if name != "__start__"})

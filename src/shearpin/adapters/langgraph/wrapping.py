@@ -14,7 +14,8 @@ from shearpin.adapters.langgraph.compat import (
     saver_of,
 )
 from shearpin.adapters.langgraph.exchanging import can_exchange
-from shearpin.adapters.langgraph.fitting import check_ways, graphs_in
+from shearpin.adapters.langgraph.fitting import check_ways, graphs_in, tools_in
+from shearpin.adapters.langgraph.naming import check_names
 from shearpin.adapters.langgraph.supervisor import guarded_graph
 from shearpin.adapters.models import models_of
 from shearpin.errors import ConfigError
@@ -45,6 +46,8 @@ def wrap(graph: G, recipe: Guard) -> G:
                 "nothing to resume from; compile it with one, or use on_stop='end'"
             )
         _check_target(compiled, recipe)
+        tools = {tool.name for tool in tools_in(graphs_in(compiled))}
+        check_names(recipe, _node_names(compiled), tools)
         boundary = boundary_of(recipe)
         if boundary is not None:
             check_ways(compiled, boundary)
