@@ -254,7 +254,7 @@ class CallLayer(BaseCallbackHandler):
         elif self.run.boundary is not None:
             from shearpin.adapters.boundary.unanswered import begins
 
-            begins(self.run, self.run.boundary, run_id)
+            begins(self.run, self.run.boundary, run_id, metadata)
 
     def on_tool_end(self, output: object, *, run_id: UUID, **kwargs: object) -> None:
         """A tool has answered."""

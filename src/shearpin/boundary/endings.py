@@ -89,6 +89,10 @@ _NOW: dict[Language, dict[ErrorCategory, str]] = {
         ErrorCategory.FATAL: "在修复之前，重新提问不会有帮助。",
     },
 }
+_UNCLEAR: dict[Language, str] = {
+    "en": "Something that was to be done may or may not have happened: check before doing it again.",
+    "zh": "有一项操作可能已经执行，也可能没有：重新执行前请先核实。",
+}
 _HALT: dict[Language, str] = {
     "en": "This could not be finished: {why}. {now} What was found up to then stands above.",
     "zh": "未能完成：{why}。{now}此前的结果见上文。",
@@ -132,11 +136,14 @@ def failure_finding(
     )
 
 
-def failure_halt(failure: Classification, finding: Finding, language: Language) -> Halt:
-    """The end of a run over a failure."""
+def failure_halt(
+    failure: Classification, finding: Finding, language: Language, *, unclear: bool = False
+) -> Halt:
+    """The end of a run over a failure; `unclear` where what was to be done may have happened."""
     category = failure.category
     why = _WHY[language].get(failure.error_type) or _OTHER[language].get(category, "")
-    message = _HALT[language].format(why=why, now=_NOW[language].get(category, ""))
+    now = _UNCLEAR[language] if unclear else _NOW[language].get(category, "")
+    message = _HALT[language].format(why=why, now=now)
     return Halt(f"{FAMILY}:{failure.error_type}", message, finding)
 
 

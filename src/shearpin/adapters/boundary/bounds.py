@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
 from shearpin import clock
+from shearpin.adapters.boundary.doubts import Doubts
 from shearpin.adapters.boundary.siblings import Siblings
 from shearpin.adapters.carrying import tell
 from shearpin.adapters.places import Place
@@ -105,6 +106,7 @@ class Bounds:
         rollbacks: how often the run went back.
         rolls_back: whether it may have to, so that states have to be remembered.
         siblings: tool calls that run side by side.
+        doubts: tool calls whose outcome is unknown, by where they were made.
         effects_open: records begun for calls that only callbacks see, by the host's run id.
         cause: the failure over which the run was ended.
     """
@@ -121,6 +123,7 @@ class Bounds:
     rollbacks: int = 0
     rolls_back: bool = False
     siblings: Siblings = field(default_factory=Siblings)
+    doubts: Doubts = field(default_factory=Doubts)
     cause: BaseException | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     effects_open: dict[UUID, Begun] = field(default_factory=dict["UUID", "Begun"])

@@ -23,7 +23,7 @@ from shearpin.boundary.categories import Classification, ErrorCategory
 from shearpin.boundary.classification import is_control
 from shearpin.boundary.modelcalls import Fault, Lost, ModelCall, Step, Take, UselessAnswer
 
-__all__ = ["TRIED", "Exchange", "Outcome", "mark_tried", "read_message", "tries_of"]
+__all__ = ["TRIED", "Exchange", "Outcome", "mark_tried", "read_message", "tries_of", "was_tried"]
 
 T = TypeVar("T")
 
@@ -178,6 +178,11 @@ class Exchange(Generic[T]):
         if error is not None:
             mark_tried(error)
         return Outcome(failure=step.failure, error=error, text=self._broken, record=record)
+
+
+def was_tried(*errors: BaseException | None) -> bool:
+    """Whether one of the errors is of something, e.g. a model, whose retries are used up."""
+    return any(getattr(error, TRIED, False) for error in errors)
 
 
 def mark_tried(error: BaseException) -> None:

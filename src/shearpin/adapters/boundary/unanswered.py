@@ -38,14 +38,18 @@ __all__ = ["begins", "ends", "fails"]
 _INTERRUPTS: Final = ("GraphInterrupt", "NodeInterrupt")
 
 
-def begins(run: Run, bounds: Bounds, id: UUID) -> None:
-    """A tool is about to run.
+def begins(
+    run: Run, bounds: Bounds, id: UUID, metadata: Mapping[str, object] | None = None
+) -> None:
+    """A tool is about to run; `metadata` says where.
 
     Raises:
         EffectRefusedError: its effect has happened, or may have, or must not happen now.
     """
     try:
         refusal = _begun(run, bounds, id)
+        if refusal is None:
+            bounds.doubts.opened(id, metadata)
     except Exception as error:
         run.fault("boundary.unanswered", error)
         return
@@ -55,6 +59,7 @@ def begins(run: Run, bounds: Bounds, id: UUID) -> None:
 
 def ends(run: Run, bounds: Bounds, id: UUID, output: object) -> None:
     """The tool has given something back."""
+    bounds.doubts.closed(id)
     begun = bounds.effects_open.pop(id, None)
     if begun is None:
         return
@@ -77,10 +82,14 @@ def fails(run: Run, bounds: Bounds, id: UUID, error: BaseException) -> None:
 
 def _failed(run: Run, bounds: Bounds, id: UUID, error: BaseException) -> None:
     opened = run.open.get(id)
+    control = isinstance(error, GraphBubbleUp) or stop_in(error) is not None
+    if control or opened is None:
+        bounds.doubts.closed(id)
+    else:
+        _noted(run, bounds, id, opened, error)
     if opened is not None and opened.held:
         raised_within(error)
         return
-    control = isinstance(error, GraphBubbleUp) or stop_in(error) is not None
     safe = any(kind.__name__ in _INTERRUPTS for kind in type(error).__mro__)
     if isinstance(error, Exception) and not control:
         failure = bounds.classify(error)
@@ -92,15 +101,34 @@ def _failed(run: Run, bounds: Bounds, id: UUID, error: BaseException) -> None:
         bounds.effects.fail(begun, safe)
 
 
+def _noted(run: Run, bounds: Bounds, id: UUID, opened: OpenCall, error: BaseException) -> None:
+    """The node in which this was called must not be run again, if it may have taken effect."""
+    call, failure = _call(run, bounds, opened), bounds.classify(error)
+    policy = bounds.boundary.policy(call.tool)
+    acts = call.acts or policy.effect is not None
+    clear = failure.safe_to_retry or is_about_arguments(error) or call.repeatable
+    passing = failure.category is ErrorCategory.RETRYABLE
+    if opened.held:  # it is answered, and that says what is to be done about it
+        passing = passing and effect_of(call.tool, call.args, call.facts) != "read"
+    if clear or failure.category is ErrorCategory.CONTROL or not (acts or passing):
+        bounds.doubts.closed(id)
+    else:
+        bounds.doubts.failed(id, acts=acts)
+
+
+def _call(run: Run, bounds: Bounds, opened: OpenCall) -> CallInfo:
+    name, args = opened.name, opened.args
+    named = cast("Mapping[str, object]", args) if isinstance(args, Mapping) else {"input": args}
+    facts = run.state.judge.ask(lambda session: session.settings.tools.get(name), None)
+    return CallInfo(name, named, opened.call, bounds.thread, facts)
+
+
 def _begun(run: Run, bounds: Bounds, id: UUID) -> EffectRefusedError | None:
     opened = run.open.get(id)
     if opened is None or not bounds.acts(opened.name, opened.node):
         return None
     name, outer = opened.name, WITHIN.get()
-    args = opened.args
-    named = cast("Mapping[str, object]", args) if isinstance(args, Mapping) else {"input": args}
-    facts = run.state.judge.ask(lambda session: session.settings.tools.get(name), None)
-    call = CallInfo(name, named, opened.call, bounds.thread, facts)
+    call = _call(run, bounds, opened)
     if opened.held:
         if outer is not None:
             outer.started = True
@@ -111,7 +139,7 @@ def _begun(run: Run, bounds: Bounds, id: UUID) -> EffectRefusedError | None:
     if how is None:
         return None
     try:
-        found = bounds.effects.begin(how.thread, name, named, how.policy, call.call_id)
+        found = bounds.effects.begin(how.thread, name, call.args, how.policy, call.call_id)
     except Exception as error:  # a store that failed, or a key that does not fit the arguments
         run.fault("boundary.effects.begin", error)
         if how.policy.on_fault == "run":

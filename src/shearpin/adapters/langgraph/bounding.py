@@ -18,7 +18,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
 from shearpin.adapters.boundary.bounds import Bounds
-from shearpin.adapters.boundary.exchanges import TRIED, mark_tried
+from shearpin.adapters.boundary.exchanges import mark_tried, was_tried
 from shearpin.adapters.boundary.exhaustion import over_failures
 from shearpin.adapters.langgraph.compat_tasks import (
     has_handler,
@@ -164,13 +164,13 @@ class Failing:
         chosen: object = boundary.said(failure)
         if not callable(chosen):
             self.asked_to_end = chosen == "terminate"
-            return chosen or boundary.by_default(name, failure)
+            return chosen or boundary.by_default(name, failure, unclear=self._unclear)
         told = Failure(name, error, failure, self.retries + 1, self.given, self.run.thread)
         try:
             made = chosen(told)
             if made is None or made in ACTIONS:
                 self.asked_to_end = made == "terminate"
-                return made or boundary.by_default(name, failure)
+                return made or boundary.by_default(name, failure, unclear=self._unclear)
             if isinstance(made, (Mapping, Command)):
                 return cast("object", made)
             raise ConfigError(
@@ -179,7 +179,7 @@ class Failing:
             )
         except Exception as fault:
             self.bounds.tally.fault(f"handler for {name}", fault)
-            return boundary.by_default(name, failure)
+            return boundary.by_default(name, failure, unclear=self._unclear)
 
     def _carried_out(self, action: str, failure: Classification) -> Way | None:
         """An action, or what comes next where it cannot be carried out here."""
@@ -208,17 +208,18 @@ class Failing:
             return self._raised(failure)
         return self._terminate(failure)
 
+    @property
+    def _unclear(self) -> bool:
+        """Whether a tool call made in this execution may have taken effect."""
+        return self.bounds.doubts.within(self.plan, self.config) is not None
+
     # -- again -------------------------------------------------------------------------------------
 
     def _retry(self, failure: Classification) -> Way | None:
-        tried = failure.category is ErrorCategory.RETRYABLE and self._was_tried(failure)
+        tried = failure.category is ErrorCategory.RETRYABLE and was_tried(failure.root, self.error)
         if tried or has_policy(self.plan.graph, self.plan.node):
             return None  # it was tried as often as its model may be, or as its author has said
         return self._again("retry", failure, self.visit.inner, self.visit.input)
-
-    def _was_tried(self, failure: Classification) -> bool:
-        """Whether the failure is a model's, whose retries are used up."""
-        return bool(getattr(failure.root, TRIED, False) or getattr(self.error, TRIED, False))
 
     def _modify(self, failure: Classification) -> Way | None:
         changed = changed_prompt(
@@ -228,8 +229,9 @@ class Failing:
 
     def _again(self, action: str, failure: Classification, inner: Any, given: Any) -> Way | None:
         bounds, retries = self.bounds, self.bounds.boundary.retries
-        if self.retries >= bounds.boundary.max_retries:
-            return None
+        known = bounds.doubts.within(self.plan, self.config)
+        if known or self.retries >= bounds.boundary.max_retries:
+            return None  # what is known to have an effect is not done again, whoever says so
         wait = 0.0
         if failure.category is ErrorCategory.RETRYABLE:
             wait = backoff(retries, self.retries + 1, failure.retry_after, bounds.shared.uniform)
@@ -305,7 +307,8 @@ class Failing:
             mark_tried(self.error)
 
     def _terminate(self, failure: Classification) -> Way | None:
-        halt = failure_halt(failure, self._finding(failure), self.bounds.language)
+        finding, language = self._finding(failure), self.bounds.language
+        halt = failure_halt(failure, finding, language, unclear=self._unclear)
         if written(self.config) is None or not self.bounds.halt(self.run, halt, self.error):
             return None
         self.bounds.tally.acted("terminate")
