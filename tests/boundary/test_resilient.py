@@ -414,3 +414,32 @@ def test_the_tool_itself_stays_as_it_was() -> None:
     with pytest.raises(KeyError):
         plain_tool.invoke({"number": -1})
     assert type(plain_tool) is Lookup
+
+
+@pytest.mark.parametrize("host", ["invoke", "ainvoke"])
+async def test_a_result_that_comes_out_of_a_tool_is_an_answer_with_its_status(host: str) -> None:
+    from langchain.agents import create_agent
+
+    import shearpin
+    from shearpin.testing import StrictProvider, asks_for
+
+    @tool
+    @resilient
+    def look(place: str) -> str:
+        """Look somewhere."""
+        if place == "drawer":
+            raise KeyError(place)
+        return f"{place}: nothing"
+
+    def script(messages: Any, call: int) -> Any:
+        calls = ("look", {"place": "drawer"}), ("look", {"place": "shelf"})
+        return asks_for(*calls) if call == 1 else "Nowhere."
+
+    app = shearpin.guard(create_agent(StrictProvider(script), [look]), boundary=True)
+    given: Any = {"messages": [("user", "where?")]}
+    values = app.invoke(given) if host == "invoke" else await app.ainvoke(given)
+    failed, found = values["messages"][2:4]
+    assert (failed.status, found.status) == ("error", "success")
+    assert failed.content.startswith("look failed (programming)")
+    assert failed.artifact["error_type"] == "programming"
+    assert found.content == "shelf: nothing"

@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shearpin.boundary.results import ToolResult
 
 __all__ = ["OWN", "WITHIN", "Inner", "attempt_within", "calls_within", "raised_within"]
 
@@ -20,16 +24,18 @@ class Inner:
         started: whether the tool was reached: its host may answer a call by itself.
         calls: model and tool calls that were made.
         raised: what the tool has raised, also where the host has made an answer of it.
+        given: what a resilient function within it has come to last, which may be its output.
         recorded: name of the tool, where its effect is recorded; nobody within it records it again.
     """
 
-    __slots__ = ("calls", "raised", "recorded", "started")
+    __slots__ = ("calls", "given", "raised", "recorded", "started")
 
     def __init__(self, recorded: str = "") -> None:
         self.recorded = recorded
         self.started = False
         self.calls = 0
         self.raised: BaseException | None = None
+        self.given: ToolResult | None = None
 
 
 WITHIN: ContextVar[Inner | None] = ContextVar("shearpin_within", default=None)
@@ -56,7 +62,7 @@ def raised_within(error: BaseException) -> None:
 @contextmanager
 def attempt_within(inner: Inner) -> Generator[None]:
     """One attempt, of which `inner` tells afterwards what went on."""
-    inner.calls, inner.raised, inner.started = 0, None, False
+    inner.calls, inner.raised, inner.started, inner.given = 0, None, False, None
     token = WITHIN.set(inner)
     try:
         yield

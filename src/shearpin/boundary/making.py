@@ -161,16 +161,24 @@ class Making:
     def run(self, execute: Callable[[], object]) -> ToolResult:
         """Make the call."""
         try:
-            return self._runner.run(self._call, execute, self._policy, self._hooks)
+            return self._told(self._runner.run(self._call, execute, self._policy, self._hooks))
         finally:
             self._around.settle(self._made)
 
     async def arun(self, execute: Callable[[], Awaitable[object]]) -> ToolResult:
         """Make the call, in an event loop."""
         try:
-            return await self._runner.arun(self._call, execute, self._policy, self._hooks)
+            result = await self._runner.arun(self._call, execute, self._policy, self._hooks)
+            return self._told(result)
         finally:
             self._around.settle(self._made)
+
+    @staticmethod
+    def _told(result: ToolResult) -> ToolResult:
+        outer = WITHIN.get()
+        if outer is not None:
+            outer.given = result
+        return result
 
 
 def _breaker(store: Store, name: str, settings: Availability) -> AvailabilityBreaker:

@@ -8,6 +8,7 @@ of the call, with the result in its artifact.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -18,8 +19,10 @@ from langgraph import errors
 from langgraph.errors import GraphBubbleUp
 
 from shearpin.adapters.boundary.bounds import Bounds
+from shearpin.adapters.boundary.innermost import guarded_within
 from shearpin.adapters.boundary.packing import pack, unpack
 from shearpin.adapters.boundary.toolroom import ToolRoom
+from shearpin.adapters.boundary.unanswered import run_again
 from shearpin.adapters.money.metering import cut_in
 from shearpin.adapters.money.timing import CutOff, atimed, timed
 from shearpin.adapters.outcomes import is_about_arguments, message_in
@@ -106,7 +109,7 @@ class Job:
     def attempt(self, execute: Callable[[], Any]) -> Any:
         """Run the tool once."""
         self._begins()
-        with attempt_within(self.inner):
+        with attempt_within(self.inner), self._watched():
             try:
                 given = timed(self.asked.spending, self.asked.request.name, execute)
             except BaseException as error:
@@ -118,7 +121,7 @@ class Job:
     async def aattempt(self, execute: Callable[[], Awaitable[Any]]) -> Any:
         """`attempt`, for asynchronous tools."""
         self._begins()
-        with attempt_within(self.inner):
+        with attempt_within(self.inner), self._watched():
             try:
                 given = await atimed(self.asked.spending, self.asked.request.name, execute)
             except BaseException as error:
@@ -136,6 +139,11 @@ class Job:
         """`bare`, for asynchronous tools."""
         self.made += 1
         return await atimed(self.asked.spending, self.asked.request.name, execute)
+
+    def _watched(self) -> AbstractContextManager[None]:
+        request = self.asked.request
+        refusal = partial(run_again, self.bounds, self.info)
+        return guarded_within(self.run, request.name, request.id, refusal)
 
     def _begins(self) -> None:
         halt = self.run.stopped if self.made > 0 else None
@@ -174,8 +182,14 @@ class Job:
 
     def _handled(self, output: object) -> BaseException | ToolResult | bool | None:
         message = message_in(output, self.asked.request.id)
-        if message is None or message.status != "error":
+        if message is None:
             return None
+        if message.status != "error":
+            given = self.inner.given  # of a resilient function: its result came out as a text
+            if given is None or given.success:
+                return None
+            said = str(message.content)  # pyright: ignore[reportUnknownMemberType,reportUnknownArgumentType]
+            return given if said == given.text() else None
         artifact = cast("object", message.artifact)
         if isinstance(artifact, ResultArtifact):
             return artifact.result
@@ -213,7 +227,8 @@ class Job:
             # An answer that the host has made of the failure, unless it invites to do again what
             # may have happened.
             invites = result.outcome_unknown and self.inner.raised is not None
-            given = output is not None and not invites
+            result_of_its_own = isinstance(output, ToolMessage) and output.status != "error"
+            given = output is not None and not invites and not result_of_its_own
             return output if given else self._message(result.text(language), "error", result)
         answered = message_in(output, self.asked.request.id)
         if result.degraded is None:
