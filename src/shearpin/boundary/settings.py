@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final, Literal, TypeAlias, cast
 
+from shearpin.boundary.injected import injected_into
 from shearpin.core.checks import flag, instance, instances, one_of, texts, whole
 from shearpin.errors import ConfigError
 
@@ -201,6 +202,16 @@ Fallback: TypeAlias = Cached | Static | Callable[..., object]
 called with the same arguments."""
 
 
+def _takes_the_models_arguments(fallback: object) -> None:
+    if asked := injected_into(fallback):
+        name = getattr(fallback, "name", type(fallback).__name__)
+        raise ConfigError(
+            f"the fallback {name!r} needs {', '.join(asked)}, which only the host can give it, and "
+            "fallbacks get the model's arguments alone; use a tool that needs no state, store or "
+            "runtime"
+        )
+
+
 @dataclass(frozen=True)
 class ToolPolicy:
     """What the boundary does about one tool.
@@ -213,7 +224,8 @@ class ToolPolicy:
         availability: None: as the boundary says.
 
     Raises:
-        ConfigError: a value is wrong, or `never_degrade` and `fallbacks` contradict each other.
+        ConfigError: a value is wrong, a fallback needs arguments that only the host can inject,
+            or `never_degrade` and `fallbacks` contradict each other.
     """
 
     retries: Retries | None = None
@@ -230,9 +242,10 @@ class ToolPolicy:
                 instance(f"ToolPolicy.{name}", value, kind, f"{kind.__name__}(...) or None")
         fallbacks = instances("ToolPolicy.fallbacks", self.fallbacks, object, "Cached()")
         for fallback in fallbacks:
-            if isinstance(fallback, (Cached, Static)) or callable(fallback):
+            if isinstance(fallback, (Cached, Static)):
                 continue
-            if callable(getattr(fallback, "invoke", None)):  # a tool of a host
+            if callable(fallback) or callable(getattr(fallback, "invoke", None)):
+                _takes_the_models_arguments(fallback)
                 continue
             raise ConfigError(
                 "fallbacks must hold tools, functions, Cached(...) or Static(...), "
