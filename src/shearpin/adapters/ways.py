@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from shearpin.adapters.models import Model, models_of
 from shearpin.adapters.telling import Teller
@@ -19,6 +19,7 @@ from shearpin.switch import SWITCH
 from shearpin.verdicts import Halt, Reroute, Rollback
 
 if TYPE_CHECKING:
+    from shearpin.analysis.choices import Choices
     from shearpin.recipe import Guard
 
 __all__ = ["Seen", "Ways"]
@@ -53,10 +54,9 @@ class Ways:
         self.on_stop = "end" if recipe is None else recipe.on_stop
         self.on_loop = None if recipe is None else recipe.on_loop
         self.learners = () if recipe is None else recipe.learners
-        self._chosen = () if recipe is None or recipe.choices is None else recipe.choices.ways
-        self.learners = () if recipe is None else recipe.learners
         self.state_key = None if recipe is None else _state_key(recipe)
-        self._chosen = () if recipe is None or recipe.choices is None else recipe.choices.ways
+        choices = None if recipe is None else cast("Choices | None", recipe.choices)
+        self._chosen = () if choices is None else choices.ways
         self.teller = None if recipe is None or recipe.on_verdict is None else Teller(recipe)
         self.diversion: Reroute | Rollback | None = None
         self.models: Mapping[str, Model] = {} if recipe is None else models_of(recipe)
