@@ -114,8 +114,9 @@ class Memory:
 
     @property
     def active(self) -> bool:
-        """Whether something must survive: calls were made, or the breaker has moved."""
-        return bool(self._model_calls or self._tool_calls) or self._breaker.state != "closed"
+        """Whether something must survive: calls were made, the breaker has moved, or a stop."""
+        moved = self._breaker.state != "closed" or self.stopped is not None
+        return moved or bool(self._model_calls or self._tool_calls)
 
     @property
     def last_finding(self) -> Finding | None:
