@@ -6,12 +6,14 @@ from time import process_time
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from shearpin.core.messages import nudge_text
 from shearpin.core.secrets import without_secrets, without_values
 from shearpin.findings import Finding, Severity
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed")
+from hypothesis import given
+from hypothesis import strategies as st
 
 VALUE = "Zx9kQw7Lm2Tr8YhPq3"
 LONG = f"{VALUE}AbCdEf{VALUE}AbCdEf"

@@ -24,6 +24,7 @@ from shearpin.core.messages import (
 )
 from shearpin.core.modes import Mode, Modes
 from shearpin.core.phrasing import PLAIN, added_words
+from shearpin.core.secrets import without_values
 from shearpin.core.seen import Seen, ToolSeen
 from shearpin.core.settings import Settings
 from shearpin.findings import Evidence, Finding, Severity
@@ -89,7 +90,7 @@ class Acting(Memory):
         """Keep the result of a call that will be refused, for the answer; in memory only."""
         if len(self._texts) >= _TEXTS:
             self._texts.pop(next(iter(self._texts)))
-        self._texts[seen.call_key] = seen.text[:400]
+        self._texts[seen.call_key] = without_values(seen.text[:800], seen.args)[:400]
 
     # -- choices ------------------------------------------------------------------------------
 

@@ -17,13 +17,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, cast
-from urllib.parse import quote
 
 __all__ = ["without_secrets", "without_values"]
 
 _MARK: Final = "•••"
 _LEAST: Final = 4
 """Characters that a value must have to be struck out wherever it stands."""
+_UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+"""*Source*: RFC 3986 section 2.3."""
 _MOST_VALUES: Final = 64
 _DEEPEST: Final = 6
 
@@ -254,7 +255,11 @@ def _written(value: str) -> Iterator[str]:
     for text in (value, json.dumps(value)[1:-1], repr(value)[1:-1]):
         if len(text) >= _LEAST:
             yield text
-    try:
-        yield from (text for text in (quote(value, safe=""),) if len(text) >= _LEAST)
-    except UnicodeEncodeError:
-        return  # half a surrogate has no form in an address
+    address = "".join(map(_in_address, value.encode("utf-8", "surrogatepass")))
+    if len(address) >= _LEAST:
+        yield address
+
+
+def _in_address(byte: int) -> str:
+    sign = chr(byte)
+    return sign if sign in _UNRESERVED else f"%{byte:02X}"
