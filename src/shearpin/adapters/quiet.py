@@ -6,13 +6,15 @@ import logging
 
 __all__ = ["quieten"]
 
+_OURS = ("CallLayer", "_Innermost")
+
 
 class _Quiet(logging.Filter):
     """Keeps LangChain from warning about each refused call."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         args = record.args
-        return not (isinstance(args, tuple) and args and str(args[0]).endswith("CallLayer"))
+        return not (isinstance(args, tuple) and args and str(args[0]).endswith(_OURS))
 
 
 def quieten() -> None:

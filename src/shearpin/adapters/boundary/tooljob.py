@@ -35,6 +35,7 @@ from shearpin.boundary.results import ResultArtifact, ToolResult
 from shearpin.boundary.runner import ToolCallRunner
 from shearpin.boundary.settings import Fallback, Retries
 from shearpin.boundary.steps import CancelledWithinError, Perform
+from shearpin.errors import EffectRefusedError
 
 if TYPE_CHECKING:
     from shearpin.adapters.toolcalls import Asked
@@ -113,10 +114,13 @@ class Job:
             try:
                 given = timed(self.asked.spending, self.asked.request.name, execute)
             except BaseException as error:
-                self.raised = error
-                raise
-            self.given.append(given)
-        return given
+                self.raised = self._behind(error)
+                if self.raised is error:
+                    raise
+            else:
+                self.given.append(given)
+                return given
+        raise self.raised  # not within the other one: what it comes from is its own
 
     async def aattempt(self, execute: Callable[[], Awaitable[Any]]) -> Any:
         """`attempt`, for asynchronous tools."""
@@ -125,10 +129,13 @@ class Job:
             try:
                 given = await atimed(self.asked.spending, self.asked.request.name, execute)
             except BaseException as error:
-                self.raised = error
-                raise
-            self.given.append(given)
-        return given
+                self.raised = self._behind(error)
+                if self.raised is error:
+                    raise
+            else:
+                self.given.append(given)
+                return given
+        raise self.raised  # not within the other one: what it comes from is its own
 
     def bare(self, execute: Callable[[], Any]) -> Any:
         """Run the tool as if there were no boundary."""
@@ -139,6 +146,11 @@ class Job:
         """`bare`, for asynchronous tools."""
         self.made += 1
         return await atimed(self.asked.spending, self.asked.request.name, execute)
+
+    def _behind(self, error: BaseException) -> BaseException:
+        """What the tool has raised, where a layer of the host's was kept from running it again."""
+        refused = isinstance(error, EffectRefusedError) and error.reason == "outcome_unknown"
+        return (self.inner.raised or error) if refused else error
 
     def _watched(self) -> AbstractContextManager[None]:
         request = self.asked.request

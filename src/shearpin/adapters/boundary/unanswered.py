@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from shearpin.adapters.boundary.bounds import Bounds
     from shearpin.adapters.run import OpenCall, Run
 
-__all__ = ["begins", "ends", "fails"]
+__all__ = ["begins", "ends", "fails", "run_again"]
 
 _INTERRUPTS: Final = ("GraphInterrupt", "NodeInterrupt")
 
@@ -159,7 +159,15 @@ def _begun(run: Run, bounds: Bounds, id: UUID) -> EffectRefusedError | None:
 
 
 def _again(run: Run, bounds: Bounds, id: UUID, call: CallInfo) -> EffectRefusedError | None:
-    """A tool that has failed within this attempt is run once more, by a layer of the host's."""
+    refusal = run_again(bounds, call)
+    if refusal is not None:
+        run.open.pop(id, None)
+    return refusal
+
+
+def run_again(bounds: Bounds, call: CallInfo) -> EffectRefusedError | None:
+    """Why a tool must not be run once more within this attempt, by a layer of the host's, after it
+    has failed; None where it has not, or may be."""
     within = WITHIN.get()
     error = None if within is None else within.raised
     if error is None or call.repeatable or is_about_arguments(error):
@@ -171,7 +179,6 @@ def _again(run: Run, bounds: Bounds, id: UUID, call: CallInfo) -> EffectRefusedE
         passing = failure.category is ErrorCategory.RETRYABLE
         if not passing or effect_of(call.tool, call.args, call.facts) == "read":
             return None
-    run.open.pop(id, None)
     bounds.tally.refused("outcome unknown", tool=call.tool)
     words = _words(bounds, call.tool, "outcome_unknown", None)
     return EffectRefusedError(words, "outcome_unknown", None)
