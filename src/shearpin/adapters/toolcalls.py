@@ -42,6 +42,7 @@ class Asked(NamedTuple):
     Attributes:
         call: its id. place: where it is made. request: what was asked for. known: whether the host
             has a tool of that name. spending: its budget. config: of the host.
+        tool: what is called, where the host tells.
     """
 
     call: str
@@ -50,6 +51,7 @@ class Asked(NamedTuple):
     known: bool
     spending: Spending | None
     config: Mapping[str, Any]
+    tool: object = None
 
 
 def around(
@@ -58,6 +60,7 @@ def around(
     call: Mapping[str, Any],
     config: Mapping[str, Any],
     known: bool,
+    tool: object = None,
 ) -> Any:
     """Run one tool call under guard; `known` where the host has a tool of that name."""
     asked = _ask(run, call, config, known)
@@ -70,7 +73,7 @@ def around(
         else:
             from shearpin.adapters.boundary.bounded import bounded
 
-            result = bounded(run, bounds, asked, execute)
+            result = bounded(run, bounds, asked._replace(tool=tool), execute)
     except BaseException as error:
         return _failed(run, asked, error)
     return _answered(run, asked, result)
@@ -82,6 +85,7 @@ async def aaround(
     call: Mapping[str, Any],
     config: Mapping[str, Any],
     known: bool,
+    tool: object = None,
 ) -> Any:
     """`around`, for asynchronous hosts."""
     asked = _ask(run, call, config, known)
@@ -94,7 +98,7 @@ async def aaround(
         else:
             from shearpin.adapters.boundary.bounded import abounded
 
-            result = await abounded(run, bounds, asked, execute)
+            result = await abounded(run, bounds, asked._replace(tool=tool), execute)
     except BaseException as error:
         return _failed(run, asked, error)
     return _answered(run, asked, result)

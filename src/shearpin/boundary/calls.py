@@ -33,6 +33,7 @@ class CallInfo:
         thread: id of the conversation, in which effects happen at most once.
         facts: what is declared of the tool; None where nothing is.
         record: name under which its records are kept; empty for the tool's.
+        read: the arguments as the tool reads them, for its records; None where nobody can tell.
     """
 
     tool: str
@@ -41,6 +42,12 @@ class CallInfo:
     thread: str = ""
     facts: ToolFacts | None = None
     record: str = ""
+    read: Mapping[str, object] | None = None
+
+    @property
+    def recorded_args(self) -> Mapping[str, object]:
+        """The arguments by which its records know it."""
+        return self.args if self.read is None else self.read
 
     @property
     def recorded_as(self) -> str:

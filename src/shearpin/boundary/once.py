@@ -55,15 +55,13 @@ class Once:
     def begin(self, call: CallInfo, hooks: Hooks) -> Course[Begun | ToolResult | None]:
         """The record, begun; a result where the tool must not be run; None where it may be run
         without a record."""
-        records, how = self._records, self._how
+        records, how, args = self._records, self._how, call.recorded_args
 
         def begin() -> Beginning:
-            found = records.begin(how.thread, call.recorded_as, call.args, how.policy, call.call_id)
+            found = records.begin(how.thread, call.recorded_as, args, how.policy, call.call_id)
             if isinstance(found, Unknown) and call.repeatable:
-                records.resolve(how.thread, call.recorded_as, call.args, how.policy, happened=False)
-                found = records.begin(
-                    how.thread, call.recorded_as, call.args, how.policy, call.call_id
-                )
+                records.resolve(how.thread, call.recorded_as, args, how.policy, happened=False)
+                found = records.begin(how.thread, call.recorded_as, args, how.policy, call.call_id)
             return found
 
         def undo(found: Beginning) -> None:

@@ -21,6 +21,7 @@ from langgraph.errors import GraphBubbleUp
 from shearpin.adapters.boundary.bounds import Bounds
 from shearpin.adapters.boundary.innermost import guarded_within
 from shearpin.adapters.boundary.packing import pack, unpack
+from shearpin.adapters.boundary.spelling import as_read
 from shearpin.adapters.boundary.toolroom import ToolRoom
 from shearpin.adapters.boundary.unanswered import run_again
 from shearpin.adapters.money.metering import cut_in
@@ -82,6 +83,8 @@ class Job:
         self.room = ToolRoom(run, asked.spending, asked.call, asked.place)
         self.made = 0
         self.info = self._call(asked.request.name, asked.call)
+        if self.policy.effect is not None:
+            self.info = replace(self.info, read=as_read(asked.tool, self.info.args))
         effect = recorded(self.info, self.policy) is not None
         self.inner = Inner(asked.request.name if effect else "")
         self.given: list[object] = []
@@ -226,6 +229,8 @@ class Job:
         policy = self.bounds.boundary.policy(tool.name)
         policy = replace(policy, fallbacks=(), retries=Retries(attempts=1))
         info = self._call(tool.name, f"{self.asked.call}/{tool.name}")
+        if policy.effect is not None:
+            info = replace(info, read=as_read(tool, info.args))
         run = self.runner.arun if self.loop else self.runner.run
         hooks = replace(self.hooks, foreign=_never)
         return Perform(lambda: run(info, execute, policy, hooks))

@@ -188,7 +188,9 @@ class GuardMiddleware(_Middleware):
             call = cast("Mapping[str, Any]", request.tool_call)
             known = request.tool is not None
             asked = self._with_agents(request) if alone else request
-            result = toolcalls.around(run, lambda: handler(asked), call, config, known)
+            result = toolcalls.around(
+                run, lambda: handler(asked), call, config, known, request.tool
+            )
             if alone:
                 hear_answer(run, call, config)
             return result
@@ -208,7 +210,9 @@ class GuardMiddleware(_Middleware):
             call = cast("Mapping[str, Any]", request.tool_call)
             known = request.tool is not None
             asked = self._with_agents(request) if alone else request
-            result = await toolcalls.aaround(run, lambda: handler(asked), call, config, known)
+            result = await toolcalls.aaround(
+                run, lambda: handler(asked), call, config, known, request.tool
+            )
             if alone:
                 hear_answer(run, call, config)
             return result

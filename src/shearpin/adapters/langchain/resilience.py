@@ -146,7 +146,7 @@ class ResilienceMiddleware(_Middleware):
             return handler(request)
         run, config = found
         call, known = cast("Mapping[str, Any]", request.tool_call), request.tool is not None
-        return toolcalls.around(run, lambda: handler(request), call, config, known)
+        return toolcalls.around(run, lambda: handler(request), call, config, known, request.tool)
 
     async def awrap_tool_call(
         self,
@@ -159,7 +159,9 @@ class ResilienceMiddleware(_Middleware):
             return await handler(request)
         run, config = found
         call, known = cast("Mapping[str, Any]", request.tool_call), request.tool is not None
-        return await toolcalls.aaround(run, lambda: handler(request), call, config, known)
+        return await toolcalls.aaround(
+            run, lambda: handler(request), call, config, known, request.tool
+        )
 
     # -- shared -----------------------------------------------------------------------------------
 

@@ -24,11 +24,15 @@ def guarded_tool_node(node: ToolNode, agents: SubAgents) -> ToolNode | None:
     """
     tools = node.tools_by_name
 
+    def known(call: Mapping[str, Any]) -> tuple[bool, object]:
+        name = str(call.get("name"))
+        return name in tools, tools.get(name)
+
     def around(execute: Callable[[], Any], call: Mapping[str, Any], config: RunnableConfig) -> Any:
         run = current_run()
         if run is None:
             return execute()
-        return toolcalls.around(run, execute, call, config, call.get("name") in tools)
+        return toolcalls.around(run, execute, call, config, *known(call))
 
     async def aaround(
         execute: Callable[[], Awaitable[Any]], call: Mapping[str, Any], config: RunnableConfig
@@ -36,7 +40,7 @@ def guarded_tool_node(node: ToolNode, agents: SubAgents) -> ToolNode | None:
         run = current_run()
         if run is None:
             return await execute()
-        return await toolcalls.aaround(run, execute, call, config, call.get("name") in tools)
+        return await toolcalls.aaround(run, execute, call, config, *known(call))
 
     twin = with_calls(node, around, aaround)
     if twin is not None:
