@@ -16,8 +16,9 @@ __all__ = ["ERROR_TYPES", "WHOLE_RUN", "Classification", "ErrorCategory"]
 ERROR_TYPES: Final = frozenset(
     "authentication bad_output cancelled certificate configuration conflict content_filter "
     "context_length cut_off empty_answer invalid_arguments invalid_request ledger limit network "
-    "not_found overloaded permission programming quota rate_limit recursion_limit redirects refusal "
-    "refused resources server_error timeout tool_error unavailable unknown validation".split()
+    "not_found overloaded permission programming quota rate_limit recursion_limit redirects "
+    "refusal refused resources server_error timeout tool_error unavailable unknown "
+    "validation".split()
 )
 """All that `classify` tells apart, where no rules of the user's are asked."""
 
