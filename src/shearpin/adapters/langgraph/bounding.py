@@ -198,13 +198,13 @@ class Failing:
                 return way
             action = boundary.degrading(name)
         if action == "alternative":
-            way = self._go_elsewhere(failure)
-            if way is not None:
+            if (way := self._go_elsewhere(failure)) is not None:
                 return way
             action = "continue" if name in boundary.substitute else "terminate"
         if action == "continue":
             return self._continue(failure, boundary.substitute.get(name))
-        if action == "terminate" and not self.asked_to_end and self._silent:
+        untold = self._silent or self.plan.behind_tool  # there the tool's answer tells of it
+        if action == "terminate" and untold and not self.asked_to_end:
             return self._raised(failure)
         return self._terminate(failure)
 

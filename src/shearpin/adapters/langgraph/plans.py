@@ -32,6 +32,7 @@ class NodePlan:
         cached: whether its writes may be kept for other runs.
         patches: whether it answers calls with unreadable arguments itself.
         asks: how it asks a model, where that is known before it is seen to.
+        behind_tool: whether its graph is an agent that a tool calls.
     """
 
     graph: AnyGraph
@@ -46,6 +47,7 @@ class NodePlan:
     cached: bool
     patches: bool
     asks: Asks | None
+    behind_tool: bool = False
 
     @property
     def quiet(self) -> bool:

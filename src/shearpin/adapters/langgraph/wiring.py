@@ -132,10 +132,12 @@ class Children:
 
     Args:
         boundary: whose models in nodes endure failures; None where there is no boundary.
+        behind_tool: whether a tool calls these graphs.
     """
 
-    def __init__(self, boundary: Boundary | None = None) -> None:
+    def __init__(self, boundary: Boundary | None = None, *, behind_tool: bool = False) -> None:
         self.boundary = boundary
+        self.behind_tool = behind_tool
         self._known: dict[int, tuple[AnyGraph, AnyGraph]] = {}
 
     @staticmethod
@@ -179,6 +181,7 @@ def guarded_nodes(graph: AnyGraph, children: Children) -> dict[str, AnyNode]:
             cached=(node.cache_policy or graph.cache_policy) is not None,
             patches=patches_calls(node),
             asks=asks_model(node),
+            behind_tool=children.behind_tool,
         )
         nodes[name] = install(node, GuardedNode(plan))
     return nodes
@@ -189,7 +192,8 @@ def _guarded_bound(bound: AnyRunnable, children: Children) -> AnyRunnable | None
     boundary = children.boundary
     if isinstance(bound, ToolNode):
         return guarded_tool_node(
-            bound, SubAgents(Children.wanted, lambda it: Children(boundary).of(it))
+            bound,
+            SubAgents(Children.wanted, lambda it: Children(boundary, behind_tool=True).of(it)),
         )
     if isinstance(bound, Pregel):
         child = cast("AnyGraph", cast("object", bound))
