@@ -558,6 +558,7 @@ async def test_it_stacks_with_langchains_own_middleware(how: str) -> None:
             ModelFallbackMiddleware(second),
             ToolRetryMiddleware(max_retries=3, initial_delay=0.0, jitter=False),
         ],
+        facts={"flaky": ToolFacts(read_only=True)},
     )
     out = await asked(agent, how)
     assert last(out).content == DONE

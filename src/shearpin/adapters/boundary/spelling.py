@@ -1,9 +1,9 @@
 """The arguments of a call as its tool will read them, however a model has spelt them.
 
 Contract: validated with the tool's schema: types coerced, defaults filled in, and what the tool
-does not take left out. A default that is made anew each time (an id, a time) says nothing of what was
-asked for, and is left out. Where the arguments do not fit, or there is no schema of Pydantic's,
-nothing is known. Never raises.
+does not take left out. A default that is made anew each time (an id, a time) says nothing of what
+was asked for, and is left out. Where the arguments do not fit, or there is no schema of
+Pydantic's, nothing is known. Never raises.
 """
 
 from __future__ import annotations
