@@ -24,15 +24,12 @@ def guarded_tool_node(node: ToolNode, agents: SubAgents) -> ToolNode | None:
     """
     tools = node.tools_by_name
 
-    def known(call: Mapping[str, Any]) -> tuple[bool, object]:
-        name = str(call.get("name"))
-        return name in tools, tools.get(name)
-
     def around(execute: Callable[[], Any], call: Mapping[str, Any], config: RunnableConfig) -> Any:
         run = current_run()
         if run is None:
             return execute()
-        return toolcalls.around(run, execute, call, config, *known(call))
+        tool = tools.get(call.get("name", ""))
+        return toolcalls.around(run, execute, call, config, tool is not None, tool)
 
     async def aaround(
         execute: Callable[[], Awaitable[Any]], call: Mapping[str, Any], config: RunnableConfig
@@ -40,7 +37,8 @@ def guarded_tool_node(node: ToolNode, agents: SubAgents) -> ToolNode | None:
         run = current_run()
         if run is None:
             return await execute()
-        return await toolcalls.aaround(run, execute, call, config, *known(call))
+        tool = tools.get(call.get("name", ""))
+        return await toolcalls.aaround(run, execute, call, config, tool is not None, tool)
 
     twin = with_calls(node, around, aaround)
     if twin is not None:
