@@ -267,7 +267,8 @@ def test_somebody_who_has_looked_can_say_what_happened() -> None:
     assert "Verify with a read" in turn("t1")
     assert "was not run" in turn("t1")
     records = EffectRecords(store)
-    assert records.resolve("t1", "refund", {"number": 1}, Effects(), happened=False)
+    as_the_tool_reads_it = {"query": "", "number": 1}
+    assert records.resolve("t1", "refund", as_the_tool_reads_it, Effects(), happened=False)
     assert turn("t1") == "refunded"
     assert outcomes.calls == 2
 

@@ -233,7 +233,7 @@ class EffectRecords:
         Args:
             thread: as for `begin`.
             tool: as for `begin`.
-            args: as for `begin`.
+            args: as the tool reads them, defaults included.
             policy: as for `begin`.
             happened: False: the next call for it may go ahead.
             output: what that next call gets, where it happened.
