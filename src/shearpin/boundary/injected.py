@@ -21,7 +21,8 @@ def injected_into(tool: object) -> list[str]:
         tool: a tool of a host, or a function.
     """
     schema_of = getattr(tool, "get_input_schema", None)
-    shown = getattr(tool, "args", None)
+    # older hosts' `args` has the injected ones too
+    shown: object = getattr(getattr(tool, "tool_call_schema", None), "model_fields", None)
     if not callable(schema_of) or not isinstance(shown, Mapping):
         return []
     fields: object = getattr(schema_of(), "model_fields", None)

@@ -123,6 +123,7 @@ class Making:
         call_id: that a model gave it; empty where there is none.
         record: name under which its records are kept; empty for its own.
         changed: gives the hooks a host's own.
+        read: the arguments as the tool reads them, for its records; None where nobody can tell.
     """
 
     def __init__(
@@ -133,13 +134,14 @@ class Making:
         call_id: str = "",
         record: str = "",
         changed: Callable[[Hooks, Inner], Hooks] | None = None,
+        read: Mapping[str, object] | None = None,
     ) -> None:
         outer = WITHIN.get()
         calls_within()  # of the tool call that this one is made in, if there is one
         once_more = outer is not None and outer.recorded == name  # the run records it already
         self._around = around = surroundings()
         self._made = 0
-        self._call = replace(how.call(name, args, around, call_id), record=record)
+        self._call = replace(how.call(name, args, around, call_id), record=record, read=read)
         self._policy = how.policy
         if once_more:
             self._call = replace(self._call, call_id="")

@@ -25,6 +25,7 @@ from langchain_core.tools import BaseTool, ToolException
 from pydantic import PrivateAttr
 
 from shearpin.adapters.boundary.packing import pack, unpack
+from shearpin.adapters.boundary.spelling import as_read
 from shearpin.adapters.langchain.fallback_tools import called_instead
 from shearpin.adapters.outcomes import is_about_arguments, message_in
 from shearpin.boundary.calls import Hooks
@@ -195,7 +196,7 @@ def _making(
     tool: BaseTool, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, loop: bool = False
 ) -> Making:
     """The call, as the model sees it: without what the host injects."""
-    shown = tool.args
+    shown = _shown(tool)
     named = {name: value for name, value in kwargs.items() if name in shown}
     if args:
         named.update(zip(shown, args, strict=False))
@@ -218,7 +219,15 @@ def _making(
             unpack=partial(_unpacked, tool, call=call),
         )
 
-    return Making(_how(tool), tool.name, named, call, changed=changed)
+    how = _how(tool)
+    read = None if how.policy.effect is None else as_read(tool, named)
+    return Making(how, tool.name, named, call, changed=changed, read=read)
+
+
+def _shown(tool: BaseTool) -> list[str]:
+    """Names of the arguments that a model gives; older hosts' `args` has the injected ones too."""
+    fields: object = getattr(tool.tool_call_schema, "model_fields", None)
+    return [*cast("Mapping[str, object]", fields)] if isinstance(fields, Mapping) else [*tool.args]
 
 
 def _told(output: object, call: str) -> bool | ToolResult | None:
