@@ -6,12 +6,12 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from shearpin.core.breaker import BreakerSettings
 from shearpin.core.budget import Budget, budgets_of
+from shearpin.core.checks import known_options
 from shearpin.core.detectors import DEFAULT_DETECTORS, Detector
 from shearpin.core.modes import Mode
 from shearpin.core.overrides import Override
@@ -294,14 +294,5 @@ def guard(graph: G, policy: Guard | None = None, **options: object) -> G:
 
 def recipe_of(options: Mapping[str, object]) -> Guard:
     """A guard from keyword options, with a helpful error for a misspelt one."""
-    known = [spec.name for spec in fields(Guard)]
-    for name in options:
-        if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = (
-                f"; did you mean {close[0]!r}?"
-                if close
-                else f"; it may be one of {', '.join(known)}"
-            )
-            raise ConfigError(f"guard() has no option {name!r}{hint}")
+    known_options("guard() has no option", options, [spec.name for spec in fields(Guard)])
     return Guard(**dict(options))  # pyright: ignore[reportArgumentType]

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from langchain_core.messages import AIMessage, HumanMessage
 
-from shearpin.adapters.messages import MARK, content_text, reason_of
+from shearpin.adapters.messages import MARK, content_text, reason_of, without_calls
 from shearpin.core.messages import wrap_up_text
 from shearpin.core.settings import Settings
 from shearpin.verdicts import Halt, Rollback
@@ -19,7 +19,6 @@ from shearpin.verdicts import Halt, Rollback
 __all__ = ["as_last_word", "rollback_message", "with_calls", "wrap_up_message"]
 
 _SPACE = uuid.UUID("4f0f6a57-6f3e-5a0b-8d57-6b0c93b8e2d1")
-_CALLS = ("tool_calls", "function_call")
 _ASKING = frozenset({"tool_use", "tool_call", "function_call", "server_tool_use"})
 
 
@@ -46,17 +45,8 @@ def as_last_word(run: str, message: AIMessage, halt: Halt) -> AIMessage | None:
         content = [block for block in cast("list[Any]", content) if not _asks(block)]
     if not content_text(content).strip():
         return None
-    extra = {key: value for key, value in message.additional_kwargs.items() if key not in _CALLS}
-    told = {**reason_of(run, halt), "wrap_up": True}
-    return message.model_copy(
-        update={
-            "content": content,
-            "tool_calls": [],
-            "invalid_tool_calls": [],
-            "additional_kwargs": extra,
-            "response_metadata": {**message.response_metadata, MARK: told},
-        }
-    )
+    told = {**message.response_metadata, MARK: {**reason_of(run, halt), "wrap_up": True}}
+    return without_calls(message, content, response_metadata=told)
 
 
 def with_calls(message: AIMessage, kept: Collection[str], *, text: bool = True) -> AIMessage:

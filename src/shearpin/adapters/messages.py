@@ -39,12 +39,26 @@ __all__ = [
     "unanswered",
     "usage_in",
     "usage_of",
+    "without_calls",
 ]
 
 MARK = "shearpin"
 """The key under which our own messages carry their reason, in `response_metadata`."""
 
 _SPACE = uuid.UUID("0d5b4d0e-6f9d-5c7a-8b57-3f1c2f5f5a10")
+
+
+_CALLS = ("tool_calls", "function_call")
+
+
+def without_calls(message: AIMessage, content: object, **more: object) -> AIMessage:
+    """A copy of a model's answer with this content, all its tool calls struck out, and `more`."""
+    held = message.additional_kwargs
+    extra = {key: value for key, value in held.items() if key not in _CALLS}
+    struck: dict[str, object] = {"tool_calls": [], "invalid_tool_calls": []}
+    return message.model_copy(
+        update={"content": content, **struck, "additional_kwargs": extra, **more}
+    )
 
 
 def content_text(content: object) -> str:

@@ -56,7 +56,6 @@ _SPACE = uuid.UUID("6f1b0c1e-1c36-5f0e-9a51-7a0f6d3c2b11")
 _NUMBERS = itertools.count(1)
 _MOST_RECORDS = 256
 _MOST_COUNTERS = 1024
-_MOST_WARNINGS = 20
 
 
 @dataclass(slots=True)

@@ -6,8 +6,9 @@ names the field, the value and what it may be. A truth value is one: nothing els
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from shearpin.errors import ConfigError
@@ -21,6 +22,7 @@ __all__ = [
     "flag",
     "instance",
     "instances",
+    "known_options",
     "mapping",
     "one_of",
     "text",
@@ -55,6 +57,18 @@ def check_kinds(config: DataclassInstance) -> None:
                 f"{type(config).__name__}.{spec.name} must be {what}"
                 f"{' or None' if 'None' in names else ''}, not {value!r}"
             )
+
+
+def known_options(there_is_no: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse an option that there is not, and name the one that may have been meant.
+
+    `there_is_no` begins the sentence, e.g. `guard() has no option`.
+    """
+    for name in given:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            may = f"did you mean {close[0]!r}?" if close else f"it may be one of {', '.join(known)}"
+            raise ConfigError(f"{there_is_no} {name!r}; {may}")
 
 
 def flag(field: str, value: object, *, or_none: bool = False) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["Amounts", "Hold", "Refusal", "Scope", "Tally", "shortage"]
+__all__ = ["Amounts", "Hold", "Refusal", "Scope", "Tally"]
 
 Amounts: TypeAlias = Mapping[str, int]
 
@@ -74,15 +74,3 @@ class Tally(NamedTuple):
     spent: Amounts
     held: Amounts
     presumed: Amounts
-
-
-def shortage(scope: Scope, spent: Amounts, held: Amounts, amounts: Amounts) -> Refusal | None:
-    """The first dimension of a scope that has no room for these amounts; None where all fit."""
-    limits = scope.limits
-    for dimension, limit in limits.items():
-        wanted = amounts.get(dimension, 0)
-        if wanted > 0:
-            used, waiting = spent.get(dimension, 0), held.get(dimension, 0)
-            if used + waiting + wanted > limit:
-                return Refusal(scope.key, dimension, limit, used, waiting, wanted)
-    return None

@@ -118,11 +118,6 @@ class Memory:
         moved = self._breaker.state != "closed" or self.stopped is not None
         return moved or bool(self._model_calls or self._tool_calls)
 
-    @property
-    def last_finding(self) -> Finding | None:
-        """The latest finding that led to a verdict in this turn."""
-        return self._last
-
     def drain(self) -> list[Record]:
         """The journal since the last call, oldest first (at most the latest 256 records)."""
         if not self._journal:

@@ -8,14 +8,13 @@ own for Anthropic. The wording of the messages is the providers' own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-__all__ = ["FLAVOURS", "Complaint", "Flavour", "broken_rules"]
+__all__ = ["Complaint", "Flavour", "broken_rules"]
 
 Flavour: TypeAlias = Literal["any", "openai", "anthropic"]
-FLAVOURS: Final[tuple[Flavour, ...]] = ("any", "openai", "anthropic")
 
 Rule: TypeAlias = Literal[
     "nothing", "orphan", "twice", "unanswered", "id", "late_system", "not_user", "no_user", "empty",

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from shearpin.adapters.messages import MARK, content_text
+from shearpin.adapters.messages import MARK, content_text, without_calls
 from shearpin.boundary.categories import Classification
 from shearpin.boundary.endings import failure_finding, failure_halt
 from shearpin.boundary.modelcalls import Fault
@@ -157,16 +157,7 @@ def as_answer(message: AIMessage, fault: Fault | None, language: Language = "en"
         content = f"{text}\n\n{_BROKEN[language].format(why=why)}"
     else:
         content = message.content  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-    dropped = ("tool_calls", "function_call")
-    extra = {key: value for key, value in message.additional_kwargs.items() if key not in dropped}
-    return message.model_copy(
-        update={
-            "content": content,
-            "tool_calls": [],
-            "invalid_tool_calls": [],
-            "additional_kwargs": extra,
-        }
-    )
+    return without_calls(message, content)
 
 
 def lost_answer(failure: Classification, language: Language = "en", text: str = "") -> AIMessage:

@@ -99,11 +99,6 @@ class Siblings:
             return False
         return task.cancelling() <= 1
 
-    def failed_tool(self, batch: Batch | None) -> str:
-        """The tool whose failure has ended a batch."""
-        with self._lock:
-            return self._failed.get(batch, "") if batch is not None else ""
-
     def _cancel(self, name: str, call: _Call) -> None:
         """In the call's own loop, so that it cannot end meanwhile."""
         with self._lock:

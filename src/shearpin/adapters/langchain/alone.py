@@ -42,10 +42,7 @@ from shearpin.verdicts import Halt, Rollback
 __all__ = ["Alone", "check_alone", "hear_answer"]
 
 if TYPE_CHECKING:
-    from langchain.agents.middleware.types import ModelRequest
-
-    AnyRequest = ModelRequest[Any]
-    AnyResponse = ModelResponse[Any] | AIMessage
+    from shearpin.adapters.langchain.requests import AnyRequest, AnyResponse
 
 _SPACE = uuid.UUID("6a0f3f0e-52a4-5f5c-9a55-0d8f0a3c77b1")
 _LOOK_BACK = 32

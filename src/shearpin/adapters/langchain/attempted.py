@@ -26,9 +26,7 @@ from shearpin.boundary.modelcalls import Ask
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from langchain.agents.middleware.types import ModelRequest
-
-    AnyRequest = ModelRequest[Any]
+    from shearpin.adapters.langchain.requests import AnyRequest
 
 __all__ = ["Shortening", "request_for_fallback"]
 

@@ -40,10 +40,8 @@ from shearpin.recipe import Guard
 __all__ = ["acalled", "aenduring", "called", "enduring"]
 
 if TYPE_CHECKING:
-    from langchain.agents.middleware.types import ModelRequest, ModelResponse
+    from shearpin.adapters.langchain.requests import AnyRequest, AnyResponse
 
-    AnyRequest = ModelRequest[Any]
-    AnyResponse = ModelResponse[Any] | AIMessage
     Handler = Callable[[AnyRequest], AnyResponse]
     AsyncHandler = Callable[[AnyRequest], Awaitable[AnyResponse]]
 

@@ -22,9 +22,7 @@ from shearpin.findings import Severity
 from shearpin.verdicts import Nudge
 
 if TYPE_CHECKING:
-    from langchain.agents.middleware.types import ModelRequest
-
-    AnyRequest = ModelRequest[Any]
+    from shearpin.adapters.langchain.requests import AnyRequest
 
 __all__ = ["affordable", "clamped"]
 

@@ -22,10 +22,7 @@ from shearpin.verdicts import Halt
 __all__ = ["final_answer", "final_request", "with_other_model", "without_tools"]
 
 if TYPE_CHECKING:
-    from langchain.agents.middleware.types import ModelRequest, ModelResponse
-
-    AnyRequest = ModelRequest[Any]
-    AnyResponse = ModelResponse[Any] | AIMessage
+    from shearpin.adapters.langchain.requests import AnyRequest, AnyResponse
 
 
 def final_request(run: Run, request: AnyRequest, halt: Halt) -> AnyRequest | None:

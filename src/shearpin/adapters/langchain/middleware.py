@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from langchain.agents.middleware.types import AgentMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.types import Command
 
@@ -28,6 +27,7 @@ from shearpin.adapters.langchain.landing import (
     with_other_model,
     without_tools,
 )
+from shearpin.adapters.langchain.requests import Middleware, config_of
 from shearpin.adapters.langchain.tenancy import Tenancy, ambient_config
 from shearpin.adapters.langgraph.subagents import SubAgents
 from shearpin.adapters.langgraph.wiring import Children
@@ -48,18 +48,14 @@ from shearpin.verdicts import Halt
 
 __all__ = ["GuardMiddleware"]
 
-if TYPE_CHECKING:  # older versions of LangChain have fewer type parameters, or none
-    from langchain.agents.middleware.types import ModelRequest, ModelResponse
+if TYPE_CHECKING:
+    from langchain.agents.middleware.types import ModelResponse
     from langchain.tools.tool_node import ToolCallRequest
 
-    AnyRequest = ModelRequest[Any]
-    AnyResponse = ModelResponse[Any] | AIMessage
-    _Middleware = AgentMiddleware[Any, Any, Any]
-else:
-    _Middleware = AgentMiddleware
+    from shearpin.adapters.langchain.requests import AnyRequest, AnyResponse
 
 
-class GuardMiddleware(_Middleware):
+class GuardMiddleware(Middleware):
     """A guard for an agent made by `create_agent`.
 
     Args:
@@ -236,10 +232,7 @@ class GuardMiddleware(_Middleware):
         if SWITCH.is_off():
             return None
         try:
-            config = cast(
-                "Mapping[str, Any]",
-                getattr(cast("Any", request).runtime, "config", None) or ambient_config(),
-            )
+            config = config_of(request)
             run = current_run() or self._tenancy.of_tool_call(request.state, config)
             return None if run is None else (run, config)
         except Exception as error:

@@ -13,8 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from langchain.agents.middleware.types import AgentMiddleware
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.types import Command
 
@@ -22,12 +21,13 @@ from shearpin.adapters import toolcalls
 from shearpin.adapters.boundary.bounds import Bounds, open_bounds
 from shearpin.adapters.calls import current_run
 from shearpin.adapters.langchain.boundedmodels import acalled, called
+from shearpin.adapters.langchain.requests import Middleware, config_of
 from shearpin.adapters.langchain.tenancy import Tenancy, ambient_config
 from shearpin.adapters.langgraph.wiring import annotated
 from shearpin.adapters.reports import report_of
 from shearpin.adapters.run import Run
 from shearpin.boundary.boundary import Boundary
-from shearpin.core.checks import instance
+from shearpin.core.checks import instance, known_options
 from shearpin.core.tools import ToolFacts
 from shearpin.errors import ConfigError
 from shearpin.recipe import Guard
@@ -36,15 +36,11 @@ from shearpin.switch import SWITCH
 
 __all__ = ["ResilienceMiddleware"]
 
-if TYPE_CHECKING:  # older versions of LangChain have fewer type parameters, or none
-    from langchain.agents.middleware.types import ModelRequest, ModelResponse
+if TYPE_CHECKING:
+    from langchain.agents.middleware.types import ModelResponse
     from langchain.tools.tool_node import ToolCallRequest
 
-    AnyRequest = ModelRequest[Any]
-    AnyResponse = ModelResponse[Any] | AIMessage
-    _Middleware = AgentMiddleware[Any, Any, Any]
-else:
-    _Middleware = AgentMiddleware
+    from shearpin.adapters.langchain.requests import AnyRequest, AnyResponse
 
 logger = logging.getLogger("shearpin")
 
@@ -52,7 +48,7 @@ _NO_NODE: Final = ("\0",)
 """Matches no node: what a middleware does is about calls, not about nodes."""
 
 
-class ResilienceMiddleware(_Middleware):
+class ResilienceMiddleware(Middleware):
     """An error boundary for an agent made by `create_agent`.
 
     Args:
@@ -189,10 +185,7 @@ class ResilienceMiddleware(_Middleware):
         if SWITCH.is_off():
             return None
         try:
-            config = cast(
-                "Mapping[str, Any]",
-                getattr(cast("Any", request).runtime, "config", None) or ambient_config(),
-            )
+            config = config_of(request)
             self._learn(request.tool)
             run = current_run() or self._tenancy.of_tool_call(request.state, config)
             if run is None or self._bounds_of(run) is None:
@@ -215,10 +208,5 @@ class ResilienceMiddleware(_Middleware):
 
 def boundary_with(options: Mapping[str, object]) -> Boundary:
     """A boundary made of its fields, with a helpful error for a misspelt one."""
-    known = [spec.name for spec in fields(Boundary)]
-    for name in options:
-        if name not in known:
-            raise ConfigError(
-                f"Boundary has no field {name!r}; it may be one of {', '.join(known)}"
-            )
+    known_options("Boundary has no field", options, [spec.name for spec in fields(Boundary)])
     return Boundary(**cast("dict[str, Any]", dict(options)))

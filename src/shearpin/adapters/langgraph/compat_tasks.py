@@ -18,7 +18,6 @@ from langgraph.types import RetryPolicy
 from shearpin.adapters.langgraph.compat import AnyGraph, AnyNode
 
 __all__ = [
-    "attempt_of",
     "has_handler",
     "has_policy",
     "leads_on",
@@ -91,13 +90,6 @@ def supersteps_left(config: RunnableConfig) -> int | None:
 def leads_on(channel: object) -> bool:
     """Whether a write to a channel makes a node run in the next superstep."""
     return isinstance(channel, str) and channel.startswith(_LEADING)
-
-
-def attempt_of(config: RunnableConfig) -> int:
-    """Which attempt of LangGraph's own this is; 1 where it does not say."""
-    info = getattr(_values(config).get(_RUNTIME), "execution_info", None)
-    number = getattr(info, "node_attempt", 1)
-    return number if isinstance(number, int) else 1
 
 
 def policy_for(graph: AnyGraph, node: AnyNode, error: Exception) -> RetryPolicy | None:

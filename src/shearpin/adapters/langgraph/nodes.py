@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GuardedNode", "NodePlan", "Visit"]
 
-_MOST_ANSWERS = 16
-
 
 class GuardedNode(Runnable[Any, Any]):
     """Executes a node under the run that the context carries; plainly where there is none."""
